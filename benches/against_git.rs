@@ -1,0 +1,3 @@
+//! Compares commands with bare git in one run.
+
+fn main() {}

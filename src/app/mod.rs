@@ -1,0 +1,18 @@
+//! The only place where reading, deciding and writing meet.
+
+pub mod transact;
+
+use crate::store::Store;
+use crate::world::{Clock, Deadline, Randomness};
+
+/// What a command is given to act on.
+pub struct App<'world> {
+    /// The state.
+    pub store: &'world dyn Store,
+    /// Time.
+    pub clock: &'world dyn Clock,
+    /// Randomness.
+    pub ids: &'world dyn Randomness,
+    /// When the command must have answered.
+    pub deadline: Deadline<'world>,
+}

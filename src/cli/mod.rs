@@ -1,0 +1,5 @@
+//! cli
+/// Runs.
+pub fn run(_world: &mut crate::world::World) -> u8 {
+    0
+}

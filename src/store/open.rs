@@ -1,0 +1,1 @@
+//! From a selection to a backend: the only file that names them all.
