@@ -84,7 +84,7 @@ impl GitStore<'_> {
     ) -> Result<Next, CommitError> {
         // Absence cannot be guarded over the wire, and such an edit changes nothing.
         let edits: Vec<_> = plan.ref_edits().into_iter().filter(|edit| edit.expected.or(edit.new).is_some()).collect();
-        match remote::push(&self.repository, remote, &edits, deadline).map_err(CommitError::Failed)? {
+        match remote::push(&self.repository, remote, &edits, &deadline.with_reserve()).map_err(CommitError::Failed)? {
             Pushed::Landed => Ok(Next::Return(Ok(self.landed(plan)))),
             Pushed::AlreadyThere(_) if course.unclear => Ok(Next::Return(Ok(self.landed(plan)))),
             Pushed::AlreadyThere(names) | Pushed::Lost(names) if !course.unclear => {
@@ -156,17 +156,17 @@ impl GitStore<'_> {
         deadline: &Deadline<'_>,
     ) -> Result<Next, CommitError> {
         let patterns: Vec<String> = plan.edits.iter().map(pattern_of).collect();
-        // When the deadline itself stopped the push, one short look is still owed to the caller.
-        let grace = Deadline::after(deadline.clock(), deadline.remaining().max(Duration::from_secs(2)));
-        if let Err(silence) = self.fetch(remote, &patterns, &grace) {
-            let gave_up = course.unanswered >= UNREACHABLE_ATTEMPTS || deadline.has_passed();
-            if silence.kind != StoreErrorKind::Unreachable || gave_up {
+        if let Err(silence) = self.fetch(remote, &patterns, deadline) {
+            if silence.kind != StoreErrorKind::Unreachable {
+                return Ok(Next::Return(Err(outcome_of_silence(course, silence))));
+            }
+            if course.unanswered >= UNREACHABLE_ATTEMPTS || deadline.has_passed() {
                 return Ok(Next::Return(Err(outcome_of_silence(course, error.unwrap_or(silence)))));
             }
             course.unanswered += 1;
             return Ok(Next::Again);
         }
-        let view = self.view(&grace);
+        let view = self.view(deadline);
         let moved = self.moved(&view, plan).map_err(CommitError::Unknown)?;
         match moved {
             Moved::Landed => Ok(Next::Return(Ok(self.landed(plan)))),
