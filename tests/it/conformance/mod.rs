@@ -51,6 +51,7 @@ macro_rules! conforms {
             rules_races {
                 of_many_creators_of_equal_bytes_one_wins,
                 of_many_editors_of_equal_bytes_one_wins,
+                of_many_writers_of_the_very_same_bytes_one_wins,
                 many_threads_raise_one_counter_and_no_step_is_lost,
                 a_loser_leaves_no_event_behind,
                 events_of_many_writers_all_arrive,
@@ -60,7 +61,7 @@ macro_rules! conforms {
     };
 }
 
-conforms!(memory);
+conforms!(memory, git_local, git_over_files, git_over_http);
 
 fn with_clients(backend: &Backend, count: usize, check: impl FnOnce(&client::Team)) {
     let team = (backend.open)(count);

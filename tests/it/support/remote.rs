@@ -1,6 +1,6 @@
 //! A git server over smart HTTP: `git http-backend` behind a small web server, with bad manners on request.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
