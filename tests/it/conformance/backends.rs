@@ -70,7 +70,8 @@ fn open_git_over_http(count: usize) -> Team {
     Team { clients, plant: Some(planter(&env, &bare)), keeps: Some(Box::new(server)) }
 }
 
-fn open_clones(env: &TestEnv, url: &str, count: usize) -> Vec<Client> {
+/// Clones `url` this often, each clone joined to the store there.
+pub fn open_clones(env: &TestEnv, url: &str, count: usize) -> Vec<Client> {
     let open = |number| {
         let clone = env.git().clone(url, &format!("clone-{number}"));
         initialise_store(env, &clone, Some("origin"));

@@ -1,8 +1,8 @@
 //! What every store must pass: one suite over the numbered contract of `agent_coord::store::Store`, one module per
 //! backend, so that a failure names both the rule and the store.
 
-mod backends;
-mod client;
+pub mod backends;
+pub mod client;
 mod rules;
 mod rules_names;
 mod rules_races;
