@@ -304,7 +304,7 @@ impl Asking<'_> {
         let highest = last.max(self.snapshot.store.floor(self.request.repo.as_str()));
         match self.request.metadata.generation {
             Some(asked) if asked > highest => Ok(Some(asked)),
-            Some(asked) if !self.is_of_tenure(asked) && !(continues && asked == last) => {
+            Some(asked) if !(self.is_of_tenure(asked) || continues && asked == last) => {
                 Err(self.refuse_outlived(asked, highest))
             }
             _ => highest.checked_add(1).map(Some).ok_or_else(|| {
