@@ -117,7 +117,9 @@ impl From<GitError> for CommandError {
             GitError::NotFound => Some("install git, or put it on PATH".to_owned()),
             GitError::TooOld { needed, .. } => Some(format!("put git {needed} or newer first on PATH")),
             GitError::Untrusted(path) => Some(format!("`git config --global --add safe.directory {path}` trusts it")),
-            GitError::TimedOut { .. } => Some("`agent-coord.timeout` in git config sets the seconds allowed".to_owned()),
+            GitError::TimedOut { .. } => {
+                Some("`agent-coord.timeout` in git config sets the seconds allowed".to_owned())
+            }
             GitError::Unusable(_) | GitError::Spawn(_) | GitError::Failed { .. } => None,
         };
         Self { kind: Kind::Operational, message: error.to_string(), hints: hint.into_iter().collect() }

@@ -153,7 +153,9 @@ fn tokenize<'a>(arguments: &[OsString], options: &'a Options) -> Vec<(Token<'a>,
         let token = match bytes.strip_prefix(b"--") {
             Some(long) => long_option(argument, long, &mut rest, options),
             None if bytes == b"-h" => (Token::Help, None),
-            None if bytes.starts_with(b"-") && bytes.len() > 1 => (bad("invalid option", argument), Some(argument.clone())),
+            None if bytes.starts_with(b"-") && bytes.len() > 1 => {
+                (bad("invalid option", argument), Some(argument.clone()))
+            }
             None => (Token::Positional(argument.clone()), Some(argument.clone())),
         };
         tokens.push(token);
@@ -184,7 +186,8 @@ fn long_option<'a>(
         }
     };
     if known.kind == Kind::Flag {
-        let token = if value.is_some() { bad("needless argument", argument) } else { Token::Option(known, OsString::new()) };
+        let token =
+            if value.is_some() { bad("needless argument", argument) } else { Token::Option(known, OsString::new()) };
         return (token, Some(argument.clone()));
     }
     let joined = value.is_some();
@@ -209,11 +212,7 @@ fn bad<'a>(what: &str, argument: &OsStr) -> Token<'a> {
     Token::Bad { message: format!("{what}: {}", argument.to_string_lossy()), deep: false }
 }
 
-fn check_utf8(
-    first: &OsStr,
-    rest: &[OsString],
-    tokens: &[(Token<'_>, Option<OsString>)],
-) -> Result<(), CommandError> {
+fn check_utf8(first: &OsStr, rest: &[OsString], tokens: &[(Token<'_>, Option<OsString>)]) -> Result<(), CommandError> {
     let must_be_text = std::iter::once(first).chain(tokens.iter().filter_map(|(_, raw)| raw.as_deref()));
     let Some(found) = must_be_text.into_iter().find(|raw| raw.to_str().is_none()) else { return Ok(()) };
     // The whole argument is echoed, `--ttl=` included.

@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn closeout_options_need_a_closeout() {
         assert_eq!(error_of(&["release", "--pr-state", "x"]).unwrap(), "--pr-state requires --terminal");
-        assert_eq!(error_of(&["release", "--terminal", "", "--workspace", "x"]).unwrap(), "--workspace requires --terminal");
+        assert_eq!(
+            error_of(&["release", "--terminal", "", "--workspace", "x"]).unwrap(),
+            "--workspace requires --terminal"
+        );
         assert_eq!(error_of(&["release", "--terminal", "done", "--workspace", "x"]), None);
         assert_eq!(
             error_of(&["record-event", "--type", "x", "--terminal", "done"]).unwrap(),
@@ -100,7 +103,10 @@ mod tests {
 
     #[test]
     fn options_of_one_command_are_refused_elsewhere() {
-        assert_eq!(error_of(&["claim", "--launch-prompt", "-"]).unwrap(), "--launch-prompt is only valid for register-batch");
+        assert_eq!(
+            error_of(&["claim", "--launch-prompt", "-"]).unwrap(),
+            "--launch-prompt is only valid for register-batch"
+        );
         assert_eq!(error_of(&["claim", "--nope", "--deep"]).unwrap(), "--deep is only valid for doctor");
     }
 

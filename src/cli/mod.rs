@@ -12,11 +12,10 @@ pub mod settings;
 use clap::FromArgMatches;
 
 use self::argv::{Asked, Line};
-use self::context::{Context, Stores};
+use self::context::{Context, GitStores, Stores};
 use crate::commands::{self, Command};
 use crate::error::CommandError;
 use crate::output::{self, Printer};
-use crate::store::open::GitStores;
 use crate::world::World;
 
 /// Runs the command that the world's arguments name and returns its exit code.

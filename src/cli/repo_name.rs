@@ -37,7 +37,8 @@ fn from_folder(common_dir: &Path) -> String {
     let folder = if hidden { common_dir.parent().unwrap_or(common_dir) } else { common_dir };
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = name.strip_suffix(".git").unwrap_or(&name);
-    let kept = |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '-' };
+    let kept =
+        |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '-' };
     let clean: String = name.chars().map(kept).collect();
     let clean = clean.replace("..", "-");
     let clean = clean.trim_matches(|character| "-.".contains(character));

@@ -8,8 +8,8 @@ use super::env_vars::{self, Variable};
 use crate::domain::request::Attribution;
 use crate::error::CommandError;
 use crate::git::Repository;
-use crate::world::{Environment, Randomness};
 use crate::worktree::identity;
+use crate::world::{Environment, Randomness};
 
 const DEFAULT_TIMEOUT_SECONDS: i64 = 20;
 const DEFAULT_CLAIM_TTL_SECONDS: i64 = 14_400;
@@ -185,7 +185,10 @@ impl Sources<'_> {
                     Origin::GitConfig => variable.config_key.unwrap_or(variable.name),
                     _ => variable.name,
                 };
-                Err(CommandError::operational(format!("{name} must be a positive number of seconds, got {}", set.value)))
+                Err(CommandError::operational(format!(
+                    "{name} must be a positive number of seconds, got {}",
+                    set.value
+                )))
             }
         }
     }

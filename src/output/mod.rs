@@ -6,6 +6,5 @@ pub mod error;
 pub mod escape;
 pub mod json;
 pub mod printer;
-pub mod status;
 
 pub use printer::Printer;

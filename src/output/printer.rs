@@ -14,11 +14,7 @@ pub struct Printer<'world> {
 
 impl<'world> Printer<'world> {
     /// Returns a printer on two streams.
-    pub fn new(
-        stdout: &'world mut (dyn Write + Send),
-        stderr: &'world mut (dyn Write + Send),
-        colour: bool,
-    ) -> Self {
+    pub fn new(stdout: &'world mut (dyn Write + Send), stderr: &'world mut (dyn Write + Send), colour: bool) -> Self {
         Self { stdout, stderr, colour, failure: None }
     }
 
