@@ -1,5 +1,6 @@
 //! The only place where reading, deciding and writing meet.
 
+pub mod status;
 pub mod transact;
 
 use crate::store::Store;

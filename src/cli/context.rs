@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::argv::Supplied;
-use super::repo_name;
+use super::{env_vars, repo_name};
 use super::settings::{self, Origin, Selection, Setting, Sources};
 use crate::app::App;
 use crate::domain::ids::RepoName;
@@ -14,7 +14,7 @@ use crate::domain::snapshot::{Freshness, Scope};
 use crate::error::CommandError;
 use crate::git::Repository;
 use crate::output::Printer;
-use crate::store::{Store, StoreError};
+use crate::store::{self, Store, StoreError};
 use crate::world::{Clock, Deadline, Environment, Randomness};
 
 /// Makes stores; tests put their own in.
@@ -30,8 +30,10 @@ pub trait Stores {
 pub struct OpenStore<'world> {
     /// The repository that holds the refs.
     pub repository: Arc<Repository>,
+    /// The remote the environment names, in the place of the configured one.
+    pub remote: Option<String>,
     /// What a new store names as the repository of commands without `--repo`.
-    pub default_repo: String,
+    pub default_repo: Option<String>,
     /// Randomness.
     pub ids: &'world dyn Randomness,
     /// When the command must have answered.
@@ -43,9 +45,8 @@ pub struct GitStores;
 
 impl Stores for GitStores {
     fn open<'world>(&self, request: OpenStore<'world>) -> Result<Box<dyn Store + 'world>, StoreError> {
-        // Merged with the git store: see store::open.
-        let _ = request;
-        Err(StoreError::new(crate::store::StoreErrorKind::Broken, "the git store is not built in"))
+        let OpenStore { repository, remote, default_repo, ids, deadline } = request;
+        store::open::open(store::open::Selection::Git { repository, remote, default_repo }, ids, &deadline)
     }
 }
 
@@ -121,7 +122,8 @@ impl<'world> Context<'world> {
         let Place { repository, deadline } = self.place()?;
         let request = OpenStore {
             repository: Arc::clone(&repository),
-            default_repo: self.proposed_repo(&repository),
+            remote: self.environment.text(env_vars::REMOTE.name),
+            default_repo: Some(self.proposed_repo(&repository)),
             ids: self.ids,
             deadline,
         };

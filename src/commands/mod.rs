@@ -1,6 +1,7 @@
 //! The commands, one file each: what it takes and what it does. This file is the dispatch table.
 
 pub mod help;
+pub mod status;
 pub mod version;
 
 use clap::{CommandFactory, Parser};
@@ -17,6 +18,8 @@ use crate::error::CommandError;
     disable_version_flag = true
 )]
 pub enum Command {
+    /// Show who holds what, and who is at work.
+    Status(status::Args),
     /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
@@ -28,6 +31,7 @@ impl Command {
     /// When it did not do what was asked.
     pub fn run(self, context: &mut Context<'_>) -> Result<u8, CommandError> {
         match self {
+            Self::Status(args) => status::run(&args, context),
             Self::Version(args) => version::run(&args, context),
         }
     }

@@ -6,5 +6,6 @@ pub mod error;
 pub mod escape;
 pub mod json;
 pub mod printer;
+pub mod status;
 
 pub use printer::Printer;
