@@ -118,7 +118,10 @@ impl App<'_> {
                     }
                     self.deadline.pause(self.jittered_pause(attempts));
                     freshness = Freshness::Fetched;
-                    snapshot = self.store.snapshot(&scope, freshness, &self.deadline)?;
+                    snapshot = match self.store.snapshot(&scope, freshness, &self.deadline) {
+                        Err(_) if self.deadline.has_passed() => return Err(NotTaken::Contention { path, expected }),
+                        answer => answer?,
+                    };
                 }
             }
         }

@@ -49,17 +49,7 @@ impl Repository {
     /// When it belongs to somebody else, or is no repository.
     pub fn open(path: &Path, environment: &Environment) -> Result<Self, GitError> {
         let git = Git::find(environment)?;
-        let mut options = gix::open::Options::default().bail_if_untrusted(true);
-        options.modify(|options| {
-            let mut permissions = gix::open::Permissions::secure();
-            permissions.config.git_binary = false;
-            permissions.env = gix::open::permissions::Environment::isolated();
-            permissions.env.home = gix::sec::Permission::Allow;
-            permissions.env.xdg_config_home = gix::sec::Permission::Allow;
-            permissions.env.git_prefix = gix::sec::Permission::Allow;
-            options.permissions(permissions)
-        });
-        let inner = options.open(path).map_err(|error| explain_open(path, &error))?;
+        let inner = options().open(path).map_err(|error| explain_open(path, &error))?;
         let local = inner.to_thread_local();
         let git_dir = absolute(local.git_dir());
         let common_dir = absolute(local.common_dir());
@@ -78,6 +68,17 @@ impl Repository {
     #[must_use]
     pub fn reader(&self) -> gix::Repository {
         self.inner.to_thread_local()
+    }
+
+    /// Returns a handle that shares no cached refs with [`reader`](Self::reader).
+    ///
+    /// # Errors
+    /// When the repository cannot be opened again.
+    pub fn reopened_reader(&self) -> Result<gix::Repository, GitError> {
+        options()
+            .open(&self.git_dir)
+            .map(|fresh| fresh.to_thread_local())
+            .map_err(|error| explain_open(&self.git_dir, &error))
     }
 
     /// Returns this worktree's private git directory.
@@ -175,6 +176,16 @@ impl Repository {
         let call = call.in_repository(&self.git_dir);
         self.git.run(&call, deadline)
     }
+}
+
+fn options() -> gix::open::Options {
+    let mut permissions = gix::open::Permissions::secure();
+    permissions.config.git_binary = false;
+    permissions.env = gix::open::permissions::Environment::isolated();
+    permissions.env.home = gix::sec::Permission::Allow;
+    permissions.env.xdg_config_home = gix::sec::Permission::Allow;
+    permissions.env.git_prefix = gix::sec::Permission::Allow;
+    gix::open::Options::default().bail_if_untrusted(true).permissions(permissions)
 }
 
 fn absolute(path: &Path) -> PathBuf {
