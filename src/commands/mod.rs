@@ -1,1 +1,50 @@
-//! commands
+//! The commands, one file each: what it takes and what it does. This file is the dispatch table.
+
+pub mod help;
+pub mod version;
+
+use clap::{CommandFactory, Parser};
+
+use crate::cli::context::Context;
+use crate::error::CommandError;
+
+/// A command with its arguments.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agent-coord",
+    about = "Git-native coordination for coding agents",
+    disable_help_subcommand = true,
+    disable_version_flag = true
+)]
+pub enum Command {
+    /// Show the versions of the command line and of the records.
+    Version(version::Args),
+}
+
+impl Command {
+    /// Runs the command and returns its exit code.
+    ///
+    /// # Errors
+    /// When it did not do what was asked.
+    pub fn run(self, context: &mut Context<'_>) -> Result<u8, CommandError> {
+        match self {
+            Self::Version(args) => version::run(&args, context),
+        }
+    }
+}
+
+/// Returns the description of the whole command line.
+#[must_use]
+pub fn root() -> clap::Command {
+    let mut root = Command::command();
+    root.build();
+    root
+}
+
+/// Options that every command with a store has.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct StoreArgs {
+    /// The git directory whose refs hold the state; the repository around when absent
+    #[arg(long, value_name = "PATH")]
+    pub git_dir: Option<std::path::PathBuf>,
+}
