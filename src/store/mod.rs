@@ -1,5 +1,7 @@
 //! The store trait, its contract, and what every backend speaks.
 
+#[doc(hidden)]
+pub mod faulty;
 pub mod git;
 pub mod memory;
 pub mod open;

@@ -1,0 +1,170 @@
+//! An environment of its own for every test: a folder, a home, and nothing inherited.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_coord::domain::time::Timestamp;
+use agent_coord::world::{CountedRandomness, Environment, SteppedClock, SystemRandomness, World};
+use chrono::DateTime;
+use tempfile::TempDir;
+
+use super::{Git, Ran};
+
+/// The folder, home and environment of one test.
+pub struct TestEnv {
+    folder: TempDir,
+    root: PathBuf,
+    environment: Environment,
+}
+
+impl TestEnv {
+    /// Returns a fresh environment without any `AGENT_COORD_*` or `GIT_*` of the machine.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("agent-coord-it-").tempdir().expect("a temporary folder");
+        let root = folder.path().canonicalize().expect("the temporary folder exists");
+        let home = root.join("home");
+        std::fs::create_dir_all(home.join("tmp")).expect("a home");
+        let config = home.join(".gitconfig");
+        std::fs::write(&config, GIT_CONFIG).expect("a git configuration");
+        let binary = Path::new(env!("CARGO_BIN_EXE_agent-coord"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = binary.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&path));
+        let mut environment = Environment::default();
+        environment
+            .set("PATH", std::env::join_paths(folders).expect("PATH can be joined"))
+            .set("HOME", &home)
+            .set("XDG_CONFIG_HOME", home.join(".config"))
+            .set("TMPDIR", home.join("tmp"))
+            .set("GIT_CONFIG_GLOBAL", &config)
+            .set("GIT_CONFIG_NOSYSTEM", "1")
+            .set("LC_ALL", "C")
+            .set("TZ", "UTC")
+            .set("USER", "tester")
+            .set("LOGNAME", "tester")
+            .set("TERM", "dumb");
+        Self { folder, root, environment }
+    }
+
+    /// Returns the folder of this test.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns `name` inside the folder of this test.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Returns the environment that commands are given.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Sets a variable for every command that follows.
+    pub fn set(&mut self, name: &str, value: impl AsRef<OsStr>) -> &mut Self {
+        self.environment.set(name, value.as_ref());
+        self
+    }
+
+    /// Returns the git of this environment.
+    pub fn git(&self) -> Git<'_> {
+        Git::of(self)
+    }
+
+    /// Returns any program, to be run in `directory` with this environment and nothing else.
+    pub fn program(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(self.environment.iter()).current_dir(directory);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Returns the built `agent-coord`, to be run in `directory`.
+    pub fn agent_coord<S: AsRef<OsStr>>(&self, directory: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.program(env!("CARGO_BIN_EXE_agent-coord"), directory);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the built `agent-coord` to its end.
+    pub fn run<S: AsRef<OsStr>>(&self, directory: &Path, arguments: impl IntoIterator<Item = S>) -> Ran {
+        self.finish(&mut self.agent_coord(directory, arguments))
+    }
+
+    /// Runs the built `agent-coord` with a command line that is split at spaces.
+    pub fn coord(&self, directory: &Path, line: &str) -> Ran {
+        self.run(directory, line.split_whitespace())
+    }
+
+    /// Runs `command` to its end.
+    pub fn finish(&self, command: &mut Command) -> Ran {
+        let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+        Ran::of(&output, &self.root.to_string_lossy())
+    }
+
+    /// Runs one command in this process, its clock standing at `now` and its randomness counted from `seed`.
+    pub fn in_process(&self, directory: &Path, now: &str, seed: u64, line: &str) -> Ran {
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let mut world = World {
+            arguments: line.split_whitespace().map(Into::into).collect(),
+            environment: self.environment.clone(),
+            directory: directory.to_owned(),
+            stdin: Box::new(io::empty()),
+            stdout: Box::new(stdout.clone()),
+            stderr: Box::new(stderr.clone()),
+            colour: false,
+            clock: Box::new(SteppedClock::at(instant(now))),
+            ids: Box::new(CountedRandomness::from_seed(seed)),
+        };
+        let code = i32::from(agent_coord::run(&mut world));
+        let root = self.root.to_string_lossy().into_owned();
+        Ran { code, stdout: stdout.text(&root), stderr: stderr.text(&root) }
+    }
+
+    /// Runs one command in this process as if it were `seconds_ago`; how a dead holder comes to be without waiting.
+    pub fn in_the_past(&self, directory: &Path, seconds_ago: i64, line: &str) -> Ran {
+        let now = Timestamp::from(chrono::Utc::now()).plus_seconds(-seconds_ago);
+        let seed = u64::from_str_radix(&agent_coord::world::Randomness::hex(&SystemRandomness, 7), 16);
+        self.in_process(directory, &now.to_string(), seed.expect("hex is a number"), line)
+    }
+
+    /// Keeps the folder after the test, for looking at what went wrong.
+    pub fn keep(self) -> PathBuf {
+        self.folder.keep()
+    }
+}
+
+const GIT_CONFIG: &str = "[user]\n\tname = Tester\n\temail = tester@example.invalid\n[init]\n\tdefaultBranch = main\n\
+                          [advice]\n\tdetachedHead = false\n[commit]\n\tgpgSign = false\n\
+                          [protocol \"file\"]\n\tallow = always\n";
+
+/// Parses an instant spelled as records spell it.
+pub fn instant(text: &str) -> Timestamp {
+    let parsed = DateTime::parse_from_rfc3339(text).unwrap_or_else(|error| panic!("{text} is no instant: {error}"));
+    Timestamp::from(parsed.to_utc())
+}
+
+/// A stream that remembers what was written.
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Captured {
+    fn text(&self, root: &str) -> String {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).replace(root, "$TEST_ENV")
+    }
+}
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
