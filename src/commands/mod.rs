@@ -1,6 +1,9 @@
 //! The commands, one file each: what it takes and what it does. This file is the dispatch table.
 
+pub mod canary;
 pub mod help;
+pub mod hook;
+pub mod hooks;
 pub mod version;
 
 use clap::{CommandFactory, Parser};
@@ -17,6 +20,12 @@ use crate::error::CommandError;
     disable_version_flag = true
 )]
 pub enum Command {
+    /// Remember the commit a branch stands at, to notice when its history is rewritten.
+    Canary(canary::Args),
+    /// Run the checks of a git hook.
+    Hook(hook::Args),
+    /// Manage the git hooks that enforce claims.
+    Hooks(hooks::Args),
     /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
@@ -28,6 +37,9 @@ impl Command {
     /// When it did not do what was asked.
     pub fn run(self, context: &mut Context<'_>) -> Result<u8, CommandError> {
         match self {
+            Self::Canary(args) => canary::run(&args, context),
+            Self::Hook(args) => hook::run(&args, context),
+            Self::Hooks(args) => hooks::run(&args, context),
             Self::Version(args) => version::run(&args, context),
         }
     }

@@ -6,7 +6,13 @@
 
 pub mod body;
 pub mod chain;
+pub mod claims;
+pub mod facts;
 pub mod install;
+pub mod pre_commit;
+pub mod pre_push;
 pub mod probe;
 pub mod pushed;
 pub mod settings;
+pub mod standing;
+pub mod verdict;

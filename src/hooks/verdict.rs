@@ -1,5 +1,8 @@
 //! What a hook has to say in the end.
 
+use super::settings::HookSettings;
+use crate::store::StoreError;
+
 /// Why a hook refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Objection {
@@ -63,6 +66,18 @@ impl HookVerdict {
     #[must_use]
     pub fn refuse(objection: Objection) -> Self {
         Self { objections: vec![objection], warnings: Vec::new() }
+    }
+
+    /// Returns the verdict on claims that could not be read: UNKNOWN is not free.
+    #[must_use]
+    pub fn unknown(error: &StoreError, settings: &HookSettings) -> Self {
+        let message = format!("UNKNOWN: the claims cannot be read: {}", error.message);
+        if settings.pass_unknown {
+            return Self { objections: Vec::new(), warnings: vec![message] };
+        }
+        let mut objection = Objection::new(ObjectionKind::Unknown, message);
+        objection.hints.extend(error.hint.clone());
+        Self::refuse(objection.hint("try again later; `git config agent-coord.unknown warn` makes this a warning"))
     }
 
     /// Tells whether nothing speaks against it.

@@ -6,6 +6,7 @@
 
 mod files;
 
+pub mod canary;
 pub mod held;
 pub mod identity;
 pub mod observations;
