@@ -7,6 +7,7 @@
 mod architecture;
 mod conformance;
 mod faulty;
+mod lost_replies;
 mod misbehaving;
 mod support;
 

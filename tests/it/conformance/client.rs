@@ -1,5 +1,6 @@
 //! One client of a store under test, with the words the rules are written in.
 
+use std::any::Any;
 use std::time::Duration;
 
 use agent_coord::domain::decision::{Edit, Put};
@@ -11,8 +12,6 @@ use agent_coord::store::{CommitError, Receipt, Store, Transaction};
 use agent_coord::world::{Deadline, Randomness, SystemClock, SystemRandomness};
 use serde_json::{Value, json};
 
-use crate::support::TestEnv;
-
 /// A kind of store.
 pub struct Backend {
     /// How messages name it.
@@ -23,14 +22,17 @@ pub struct Backend {
     pub effort: usize,
 }
 
+/// Writes these bytes as the record of this path.
+pub type Plant = Box<dyn Fn(&str, &[u8]) + Sync>;
+
 /// Several clients of one shared state.
 pub struct Team {
     /// Each sees the state through its own clone, connection or handle.
     pub clients: Vec<Client>,
     /// Writes bytes where a record belongs, behind the store's back; absent where a store has no such place.
-    pub plant: Option<Box<dyn Fn(&str, &[u8])>>,
+    pub plant: Option<Plant>,
     /// Keeps what the state lives in.
-    pub keeps: Option<TestEnv>,
+    pub keeps: Option<Box<dyn Any + Sync>>,
 }
 
 /// One client.
@@ -39,7 +41,8 @@ pub struct Client {
     clock: SystemClock,
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// More than any machine needs; a rule that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     pub fn new(store: Box<dyn Store>) -> Self {
@@ -81,7 +84,12 @@ impl Client {
     }
 
     pub fn commit_within(&self, edits: Vec<Edit>, patience: Duration) -> Result<Receipt, CommitError> {
-        let id = TransactionId::from_hex(SystemRandomness.hex(16));
+        self.commit_as(&SystemRandomness.hex(16), edits, patience)
+    }
+
+    /// Commits under a transaction id that another client may be using, too.
+    pub fn commit_as(&self, id: &str, edits: Vec<Edit>, patience: Duration) -> Result<Receipt, CommitError> {
+        let id = TransactionId::from_hex(id);
         let deadline = Deadline::after(&self.clock, patience);
         self.store.commit(&Transaction { id, edits, message: "Conformance".to_owned() }, &deadline)
     }

@@ -1,8 +1,8 @@
 //! What every store must pass: one suite over the numbered contract of `agent_coord::store::Store`, one module per
 //! backend, so that a failure names both the rule and the store.
 
-mod backends;
-mod client;
+pub mod backends;
+pub mod client;
 mod rules;
 mod rules_names;
 mod rules_races;
@@ -51,6 +51,7 @@ macro_rules! conforms {
             rules_races {
                 of_many_creators_of_equal_bytes_one_wins,
                 of_many_editors_of_equal_bytes_one_wins,
+                of_many_writers_of_the_very_same_bytes_one_wins,
                 many_threads_raise_one_counter_and_no_step_is_lost,
                 a_loser_leaves_no_event_behind,
                 events_of_many_writers_all_arrive,
@@ -60,7 +61,7 @@ macro_rules! conforms {
     };
 }
 
-conforms!(memory);
+conforms!(memory, git_local, git_over_files, git_over_http);
 
 fn with_clients(backend: &Backend, count: usize, check: impl FnOnce(&client::Team)) {
     let team = (backend.open)(count);

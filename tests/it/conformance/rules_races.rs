@@ -6,7 +6,7 @@ use agent_coord::domain::record::{Stored, integer};
 use agent_coord::store::{CommitError, Receipt};
 use serde_json::json;
 
-use super::client::{Backend, Client, Team, append, claim, create, delete, members, path, replace};
+use super::client::{Backend, Client, PATIENCE, Team, append, claim, create, delete, members, path, replace};
 use super::with_clients;
 use crate::support::together::together;
 
@@ -41,6 +41,23 @@ pub fn of_many_editors_of_equal_bytes_one_wins(backend: &Backend) {
             assert_one_winner(&together(jobs), round);
             let after = team.clients[0].present(&at).annotations.revision;
             assert_eq!(after, before[0].annotations.revision + 1, "it was written exactly once");
+        }
+    });
+}
+
+/// Clients whose clocks stand still and whose ids are counted write the very same bytes.
+pub fn of_many_writers_of_the_very_same_bytes_one_wins(backend: &Backend) {
+    const FROZEN: &str = "000102030405060708090a0b0c0d0e0f";
+    with_clients(backend, 4, |team| {
+        for round in 0..backend.effort {
+            let at = path(&format!("claims/o/r/{round}.json"));
+            let commit = |client: &Client, edit| client.commit_as(FROZEN, vec![edit], PATIENCE);
+            let given = all_at_once(team, |client| commit(client, create(&at, claim("same", 1))));
+            assert_one_winner(&given, round);
+            let seen = team.clients[0].present(&at);
+            team.clients.iter().for_each(|client| assert_eq!(client.present(&at), seen));
+            let given = all_at_once(team, |client| commit(client, replace(&seen, claim("same", 2))));
+            assert_one_winner(&given, round);
         }
     });
 }

@@ -1,12 +1,13 @@
 //! A git server over smart HTTP: `git http-backend` behind a small web server, with bad manners on request.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
 
@@ -25,6 +26,8 @@ pub enum Manners {
     LosePushReplies(usize),
     /// Lets pushes land, then never answers.
     HangAfterPush,
+    /// Lets pushes land this much later, whether or not the client is still there.
+    DelayPushes(Duration),
 }
 
 /// A server of the repositories below one folder.
@@ -115,7 +118,8 @@ impl Shared {
                 return;
             }
             Manners::Hang => return self.keep(request),
-            Manners::Serve | Manners::LosePushReplies(_) | Manners::HangAfterPush => {}
+            Manners::DelayPushes(delay) if is_push => std::thread::sleep(delay),
+            Manners::Serve | Manners::LosePushReplies(_) | Manners::HangAfterPush | Manners::DelayPushes(_) => {}
         }
         let answer = self.run_backend(&mut request);
         if is_push {
