@@ -1,6 +1,9 @@
 //! The commands, one file each: what it takes and what it does. This file is the dispatch table.
 
+pub mod canary;
 pub mod help;
+pub mod hook;
+pub mod hooks;
 pub mod init;
 pub mod status;
 pub mod sync;
@@ -26,6 +29,12 @@ pub enum Command {
     Status(status::Args),
     /// Bring this clone's cache of the shared store up to date.
     Sync(sync::Args),
+    /// Remember the commit a branch stands at, to notice when its history is rewritten.
+    Canary(canary::Args),
+    /// Run the checks of a git hook.
+    Hook(hook::Args),
+    /// Manage the git hooks that enforce claims.
+    Hooks(hooks::Args),
     /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
@@ -40,6 +49,9 @@ impl Command {
             Self::Init(args) => init::run(&args, context),
             Self::Sync(args) => sync::run(&args, context),
             Self::Status(args) => status::run(&args, context),
+            Self::Canary(args) => canary::run(&args, context),
+            Self::Hook(args) => hook::run(&args, context),
+            Self::Hooks(args) => hooks::run(&args, context),
             Self::Version(args) => version::run(&args, context),
         }
     }
