@@ -195,7 +195,7 @@ impl<'world> Run<'world> {
             Ok(opened) => opened,
             Err(error) => return Ok(Answer::unknown(error)),
         };
-        let reading = Reading { freshness, shared: is_shared(context, &opened.repository) };
+        let reading = Reading { freshness, shared: is_shared(context, &opened.store_repository) };
         ask(context, &opened, branches, reading, &self.deadline)
     }
 
