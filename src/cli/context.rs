@@ -82,7 +82,10 @@ pub struct Place<'world> {
 pub struct Opened<'world> {
     /// The store.
     pub store: Box<dyn Store + 'world>,
-    /// The repository: its private files and its configuration.
+    /// The repository that holds the refs.
+    pub store_repository: Arc<Repository>,
+    /// The repository worked in: its configuration and the private files of its worktree. Usually the same; another
+    /// when the state is kept in a repository of its own.
     pub repository: Arc<Repository>,
     /// When the command must have answered.
     pub deadline: Deadline<'world>,
@@ -119,16 +122,26 @@ impl<'world> Context<'world> {
     /// # Errors
     /// See [`place`](Self::place); and when the store cannot be used.
     pub fn open(&self) -> Result<Opened<'world>, CommandError> {
-        let Place { repository, deadline } = self.place()?;
+        let Place { repository: store_repository, deadline } = self.place()?;
+        let repository = self.worked_in(&store_repository)?;
         let request = OpenStore {
-            repository: Arc::clone(&repository),
+            repository: Arc::clone(&store_repository),
             remote: self.environment.text(env_vars::REMOTE.name),
             default_repo: Some(self.proposed_repo(&repository)),
             ids: self.ids,
             deadline,
         };
         let store = self.stores.open(request)?;
-        Ok(Opened { store, repository, deadline, clock: self.clock, ids: self.ids })
+        Ok(Opened { store, store_repository, repository, deadline, clock: self.clock, ids: self.ids })
+    }
+
+    /// Returns the repository around, and the store's own where there is none.
+    fn worked_in(&self, store: &Arc<Repository>) -> Result<Arc<Repository>, CommandError> {
+        if settings::selection(&self.supplied, self.environment)? == Selection::Discovered {
+            return Ok(Arc::clone(store));
+        }
+        let around = Repository::discover(self.directory, self.environment)?;
+        Ok(around.map_or_else(|| Arc::clone(store), Arc::new))
     }
 
     /// Returns what settings are read from.

@@ -1,5 +1,6 @@
 //! From argv to a command, and from its answer to an exit code.
 
+pub mod acting;
 pub mod argv;
 pub mod context;
 pub mod cross_checks;

@@ -125,20 +125,34 @@ impl Sources<'_> {
         self.seconds(env_vars::WEDGED_AFTER_SECONDS, DEFAULT_WEDGED_AFTER_SECONDS)
     }
 
+    /// Returns the agent that was named: on the command line, in the environment or in git configuration.
+    ///
+    /// # Errors
+    /// When `--agent-id` is empty.
+    pub fn named_agent(&self) -> Result<Option<Setting<String>>, CommandError> {
+        match self.flag("agent-id")? {
+            Some(given) => Ok(Some(given)),
+            None => Ok(self.variable(env_vars::AGENT_ID)),
+        }
+    }
+
     /// Returns the agent that acts (design.md section 5).
     ///
     /// # Errors
     /// When `--agent-id` is empty, or an id has to be made and cannot be kept.
     pub fn agent(&self, ids: &dyn Randomness) -> Result<Setting<String>, CommandError> {
-        if let Some(given) = self.flag("agent-id")? {
-            return Ok(given);
-        }
-        if let Some(set) = self.variable(env_vars::AGENT_ID) {
-            return Ok(set);
+        if let Some(named) = self.named_agent()? {
+            return Ok(named);
         }
         let made = identity::agent_id(self.repository, self.environment, ids)
             .map_err(|error| CommandError::private_file("an agent id for this worktree", &error))?;
         Ok(Setting::new(made, Origin::Default))
+    }
+
+    /// Returns the branch nobody works on directly, when one is set.
+    #[must_use]
+    pub fn primary_branch(&self) -> Option<String> {
+        self.variable(env_vars::PRIMARY_BRANCH).map(|setting| setting.value)
     }
 
     /// Returns the repository a target belongs to, as far as the command line and git configuration tell.

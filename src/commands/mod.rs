@@ -1,7 +1,15 @@
 //! The commands, one file each: what it takes and what it does. This file is the dispatch table.
 
+pub mod arguments;
+pub mod canary;
+pub mod claim;
+pub mod heartbeat;
 pub mod help;
+pub mod hook;
+pub mod hooks;
 pub mod init;
+pub mod record_event;
+pub mod release;
 pub mod status;
 pub mod sync;
 pub mod version;
@@ -22,10 +30,24 @@ use crate::error::CommandError;
 pub enum Command {
     /// Make the coordination store of this clone, or join a shared one.
     Init(init::Args),
+    /// Claim a target, or renew the claim held on it.
+    Claim(claim::Args),
+    /// Say that this agent is at work, and on what.
+    Heartbeat(heartbeat::Args),
+    /// Give a claim back.
+    Release(release::Args),
+    /// Add an event to a batch.
+    RecordEvent(record_event::Args),
     /// Show who holds what, and who is at work.
     Status(status::Args),
     /// Bring this clone's cache of the shared store up to date.
     Sync(sync::Args),
+    /// Manage the git hooks that enforce claims.
+    Hooks(hooks::Args),
+    /// Run the checks of a git hook.
+    Hook(hook::Args),
+    /// Remember the commit a branch stands at, to notice when its history is rewritten.
+    Canary(canary::Args),
     /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
@@ -38,8 +60,15 @@ impl Command {
     pub fn run(self, context: &mut Context<'_>) -> Result<u8, CommandError> {
         match self {
             Self::Init(args) => init::run(&args, context),
-            Self::Sync(args) => sync::run(&args, context),
+            Self::Claim(args) => claim::run(&args, context),
+            Self::Heartbeat(args) => heartbeat::run(&args, context),
+            Self::Release(args) => release::run(&args, context),
+            Self::RecordEvent(args) => record_event::run(&args, context),
             Self::Status(args) => status::run(&args, context),
+            Self::Sync(args) => sync::run(&args, context),
+            Self::Hooks(args) => hooks::run(&args, context),
+            Self::Hook(args) => hook::run(&args, context),
+            Self::Canary(args) => canary::run(&args, context),
             Self::Version(args) => version::run(&args, context),
         }
     }

@@ -7,5 +7,6 @@ pub mod escape;
 pub mod json;
 pub mod printer;
 pub mod status;
+mod written;
 
 pub use printer::Printer;

@@ -6,20 +6,38 @@
 use std::io;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::files;
 use crate::domain::request::Tenure;
 use crate::git::Repository;
 
+/// One remembered tenure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The tenure.
+    #[serde(flatten)]
+    pub tenure: Tenure,
+    /// The branch the claim stored when it was won, so that hooks know where its loss matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
 fn file(repository: &Repository) -> PathBuf {
     repository.private_dir().join("held.json")
+}
+
+/// Returns the remembered tenures with their branches, the most recent last.
+#[must_use]
+pub fn entries(repository: &Repository) -> Vec<Held> {
+    files::read(&file(repository)).map(|text| parse(&text)).unwrap_or_default()
 }
 
 /// Returns the remembered tenures, the most recent last.
 #[must_use]
 pub fn load(repository: &Repository) -> Vec<Tenure> {
-    files::read(&file(repository)).map(|text| parse(&text)).unwrap_or_default()
+    entries(repository).into_iter().map(|held| held.tenure).collect()
 }
 
 /// Returns the tenure of one target.
@@ -28,14 +46,23 @@ pub fn of(repository: &Repository, repo: &str, target: &str) -> Option<Tenure> {
     load(repository).into_iter().rev().find(|tenure| tenure.repo == repo && tenure.target == target)
 }
 
-/// Remembers a tenure as the most recent one, in the place of an earlier one of the same target.
+/// Remembers a tenure as the most recent one, in the place of an earlier one of the same target, whose branch it keeps.
 ///
 /// # Errors
 /// When the file cannot be written: the claim is won all the same.
 pub fn remember(repository: &Repository, tenure: &Tenure) -> io::Result<()> {
-    change(repository, |tenures| {
-        tenures.retain(|other| !(other.repo == tenure.repo && other.target == tenure.target));
-        tenures.push(tenure.clone());
+    remember_on(repository, tenure, None)
+}
+
+/// Remembers a tenure, and the branch its claim stores.
+///
+/// # Errors
+/// When the file cannot be written: the claim is won all the same.
+pub fn remember_on(repository: &Repository, tenure: &Tenure, branch: Option<&str>) -> io::Result<()> {
+    change(repository, |entries| {
+        let earlier = entries.iter().position(|held| is_of(held, &tenure.repo, &tenure.target));
+        let earlier = earlier.map(|index| entries.remove(index)).and_then(|held| held.branch);
+        entries.push(Held { tenure: tenure.clone(), branch: branch.map(str::to_owned).or(earlier) });
     })
 }
 
@@ -47,21 +74,25 @@ pub fn forget(repository: &Repository, repo: &str, target: &str) -> io::Result<(
     if of(repository, repo, target).is_none() {
         return Ok(());
     }
-    change(repository, |tenures| tenures.retain(|tenure| !(tenure.repo == repo && tenure.target == target)))
+    change(repository, |entries| entries.retain(|held| !is_of(held, repo, target)))
 }
 
-fn change(repository: &Repository, edit: impl FnOnce(&mut Vec<Tenure>)) -> io::Result<()> {
+fn is_of(held: &Held, repo: &str, target: &str) -> bool {
+    held.tenure.repo == repo && held.tenure.target == target
+}
+
+fn change(repository: &Repository, edit: impl FnOnce(&mut Vec<Held>)) -> io::Result<()> {
     let file = file(repository);
     files::in_turn(&file, || {
-        let mut tenures = load(repository);
-        edit(&mut tenures);
-        let text = serde_json::to_string_pretty(&tenures)?;
+        let mut held = entries(repository);
+        edit(&mut held);
+        let text = serde_json::to_string_pretty(&held)?;
         files::write(&file, &format!("{text}\n"))
     })
 }
 
 /// Keeps every entry that makes sense: one bad entry does not take the others with it.
-fn parse(text: &str) -> Vec<Tenure> {
+fn parse(text: &str) -> Vec<Held> {
     let entries: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect()
 }
@@ -85,6 +116,16 @@ mod tests {
         assert_eq!(load(&repository), [tenure("2", 1), tenure("1", 2)]);
         assert_eq!(of(&repository, "o/r", "1"), Some(tenure("1", 2)));
         assert_eq!(of(&repository, "o/other", "1"), None);
+    }
+
+    #[test]
+    fn a_renewal_keeps_the_branch_that_the_claim_was_won_with() {
+        let (_directory, repository) = test_repository();
+        remember_on(&repository, &tenure("1", 1), Some("feat")).unwrap();
+        remember(&repository, &tenure("1", 1)).unwrap();
+        assert_eq!(entries(&repository), [Held { tenure: tenure("1", 1), branch: Some("feat".to_owned()) }]);
+        remember_on(&repository, &tenure("1", 2), Some("other")).unwrap();
+        assert_eq!(entries(&repository)[0].branch.as_deref(), Some("other"));
     }
 
     #[test]

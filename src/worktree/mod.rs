@@ -6,6 +6,7 @@
 
 mod files;
 
+pub mod canary;
 pub mod held;
 pub mod identity;
 pub mod observations;
@@ -13,7 +14,7 @@ pub mod told;
 
 /// Makes a repository of its own for one test.
 #[cfg(test)]
-fn test_repository() -> (tempfile::TempDir, crate::git::Repository) {
+pub(crate) fn test_repository() -> (tempfile::TempDir, crate::git::Repository) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("clone");
     gix::init(&path).expect("a new repository");
@@ -22,7 +23,7 @@ fn test_repository() -> (tempfile::TempDir, crate::git::Repository) {
 }
 
 #[cfg(test)]
-fn open(path: &std::path::Path) -> crate::git::Repository {
+pub(crate) fn open(path: &std::path::Path) -> crate::git::Repository {
     let mut environment = crate::world::Environment::of_process();
     environment.remove("GIT_DIR");
     crate::git::Repository::open(path, &environment).expect("a repository")
