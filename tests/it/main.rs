@@ -5,7 +5,9 @@
 #![allow(missing_docs, reason = "the names of tests are sentences")]
 
 mod architecture;
+mod concurrency;
 mod conformance;
+mod displaced;
 mod faulty;
 mod lost_replies;
 mod misbehaving;

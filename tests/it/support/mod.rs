@@ -6,6 +6,7 @@ pub mod listener;
 pub mod ran;
 pub mod random;
 pub mod remote;
+pub mod shared;
 pub mod together;
 pub mod within;
 
@@ -15,3 +16,4 @@ pub use listener::HangingListener;
 pub use ran::Ran;
 pub use random::Dice;
 pub use remote::{HttpRemote, Manners};
+pub use shared::Shared;
