@@ -8,9 +8,13 @@ mod architecture;
 mod concurrency;
 mod conformance;
 mod displaced;
+mod faults;
 mod faulty;
+mod identity;
 mod lost_replies;
 mod misbehaving;
+mod remotes;
+mod repositories;
 mod support;
 
 /// A file that nobody lists is a test that nobody runs.

@@ -2,6 +2,7 @@
 
 pub mod env;
 pub mod git;
+pub mod kill;
 pub mod listener;
 pub mod ran;
 pub mod random;
