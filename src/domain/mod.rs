@@ -6,16 +6,27 @@
 pub mod attribution;
 pub mod canary;
 pub mod claim;
+pub mod claim_record;
 pub mod decision;
 pub mod event;
 pub mod fence;
 pub mod heartbeat;
+pub mod heartbeat_record;
+pub mod holder;
 pub mod ids;
 pub mod liveness;
+pub mod metadata;
 pub mod path;
+pub mod printable;
 pub mod record;
+pub mod record_event;
+pub mod release;
 pub mod request;
 pub mod snapshot;
 pub mod status;
+pub mod tenure;
 pub mod time;
 pub mod vocabulary;
+
+#[cfg(test)]
+pub(crate) mod fixtures;
