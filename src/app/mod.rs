@@ -1,6 +1,14 @@
 //! The only place where reading, deciding and writing meet.
 
+pub mod claim;
+pub mod heartbeat;
+pub mod record_event;
+pub mod release;
+pub mod stamp;
 pub mod transact;
+
+#[cfg(test)]
+mod histories;
 
 use crate::store::Store;
 use crate::world::{Clock, Deadline, Randomness};

@@ -137,7 +137,7 @@ impl App<'_> {
 }
 
 /// Adds a guard for every present record of the snapshot that no edit is about.
-fn with_guards(mut edits: Vec<Edit>, snapshot: &Snapshot) -> Vec<Edit> {
+pub(super) fn with_guards(mut edits: Vec<Edit>, snapshot: &Snapshot) -> Vec<Edit> {
     let written: BTreeSet<&RecordPath> = edits.iter().map(Edit::path).collect();
     let guards: Vec<Edit> = snapshot
         .records

@@ -134,6 +134,12 @@ fn lost_tenure(tenure: &Tenure, held: &Holding) -> Option<String> {
     })
 }
 
+/// The claim was released and put away without this worktree: it may have been another's in between.
+fn gone_tenure(tenure: &Tenure) -> String {
+    let Tenure { repo, target, generation, .. } = tenure;
+    format!("generation {generation} of {repo}#{target}, which this worktree held, is over: that claim is gone")
+}
+
 struct Asking<'a> {
     snapshot: &'a Snapshot,
     request: &'a Acquire,
@@ -265,7 +271,10 @@ impl Asking<'_> {
         let generation = self.stamp.fencing.then(|| integer(&record, "generation").unwrap_or(0));
         let outcome = Acquired {
             tenure: generation.map(|generation| self.tenure(&record, generation)),
-            lost_tenure: standing.filter(|_| way != Way::Renewed).and_then(|standing| standing.lost_tenure.clone()),
+            lost_tenure: match standing {
+                Some(standing) => standing.lost_tenure.clone().filter(|_| way != Way::Renewed),
+                None => self.request.tenure.as_ref().map(gone_tenure),
+            },
             record,
             way,
             generation,
@@ -295,7 +304,7 @@ impl Asking<'_> {
         let highest = last.max(self.snapshot.store.floor(self.request.repo.as_str()));
         match self.request.metadata.generation {
             Some(asked) if asked > highest => Ok(Some(asked)),
-            Some(asked) if !self.is_of_tenure(asked) && !(continues && asked == last) => {
+            Some(asked) if !(self.is_of_tenure(asked) || continues && asked == last) => {
                 Err(self.refuse_outlived(asked, highest))
             }
             _ => highest.checked_add(1).map(Some).ok_or_else(|| {

@@ -81,6 +81,9 @@ fn refuse_lost_tenure(snapshot: &Snapshot, request: &RecordEvent) -> Result<Fres
     }
 }
 
+/// The one type whose events are versioned, reserved and built by closeouts alone (state-schema.md section 4.3).
+const LANE_CLOSED: &str = "lane_closed";
+
 /// The rule of one flag of a typed event.
 struct Rule {
     member: &'static str,
@@ -119,6 +122,9 @@ fn validate(request: &RecordEvent) -> Result<(), Refusal> {
     let event_type = printable(&request.event_type);
     if !is_segment(&request.event_type) {
         return refuse(format!("invalid event type: {event_type}"));
+    }
+    if request.event_type == LANE_CLOSED {
+        return refuse(format!("--type {LANE_CLOSED} is a terminal closeout and no ordinary event"));
     }
     if let Some(rules) = rules(&request.event_type) {
         let foreign =
@@ -214,6 +220,11 @@ mod tests {
         assert_eq!(says(&typed("error", json!({"severity": "P1", "category": "c"}))), "missing required --message");
         assert_eq!(says(&typed("error", json!({"severity": "P9"}))), "--severity must be one of: P0, P1, P2, P3");
         assert_eq!(says(&typed("human_intervention", json!({"kind": "drain"}))), "ok");
+    }
+
+    #[test]
+    fn a_closeout_cannot_pass_as_an_ordinary_event() {
+        assert_eq!(says(&event_of("lane_closed")), "--type lane_closed is a terminal closeout and no ordinary event");
     }
 
     #[test]

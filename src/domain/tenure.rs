@@ -63,7 +63,7 @@ impl Holding {
         self.is_of(&tenure.agent) && self.instance == tenure.instance && self.generation == tenure.generation
     }
 
-    /// Names the holder in a message: `w1`, `w1 instance i2`, `UNKNOWN`.
+    /// Names the holder in a message: `w1`, or `UNKNOWN` when the record names none.
     #[must_use]
     pub fn holder(&self) -> String {
         self.agent.as_deref().map_or_else(|| "UNKNOWN".to_owned(), |agent| printable(agent).into_owned())

@@ -453,6 +453,12 @@ mod tenures {
     }
 
     #[test]
+    fn a_tenure_whose_claim_is_gone_is_over_too() {
+        let outcome = decide(&snapshot(vec![], &[CLAIM]), &with_tenure("a", 1), 60).unwrap().outcome;
+        assert!(outcome.lost_tenure.unwrap().ends_with("is over: that claim is gone"));
+    }
+
+    #[test]
     fn a_tenure_that_was_given_back_was_not_lost() {
         let state = snapshot(vec![claim(json!({"status": "released"}))], &[]);
         let outcome = decide(&state, &with_tenure("a", 1), 60).unwrap().outcome;
