@@ -5,6 +5,7 @@ pub mod heartbeat;
 pub mod record_event;
 pub mod release;
 pub mod stamp;
+pub mod status;
 pub mod transact;
 
 #[cfg(test)]

@@ -1,0 +1,52 @@
+//! Every environment variable the program reads, once.
+
+/// One variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// The git configuration key with the same meaning, which it beats.
+    pub config_key: Option<&'static str>,
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+macro_rules! variables {
+    ($($constant:ident = $name:literal, $key:expr, $purpose:literal;)*) => {
+        $(#[doc = $purpose]
+        pub const $constant: Variable = Variable { name: $name, config_key: $key, purpose: $purpose };)*
+
+        /// All variables, in the order they are documented.
+        pub const ALL: &[Variable] = &[$($constant),*];
+    };
+}
+
+variables! {
+    GIT_DIR = "AGENT_COORD_GIT_DIR", None, "The git directory whose refs hold the state.";
+    REMOTE = "AGENT_COORD_REMOTE", Some("agent-coord.remote"), "The remote, by name or URL, that `init` shares the state through.";
+    STATE_ROOT = "AGENT_COORD_STATE_ROOT", None, "Selects the directory store.";
+    API_URL = "AGENT_COORD_API_URL", None, "Selects the HTTP store.";
+    BACKEND = "AGENT_COORD_BACKEND", None, "Selects the legacy GitHub store.";
+    AGENT_ID = "AGENT_COORD_AGENT_ID", Some("agent-coord.agentId"), "The agent that acts when --agent-id is absent.";
+    TIMEOUT = "AGENT_COORD_TIMEOUT", Some("agent-coord.timeout"), "How many seconds a command may take; 20 when unset.";
+    CLAIM_TTL_SECONDS = "AGENT_COORD_CLAIM_TTL_SECONDS", Some("agent-coord.claimTtlSeconds"), "How many seconds a claim lasts when --ttl is absent; 14400 when unset.";
+    WEDGED_AFTER_SECONDS = "AGENT_COORD_WEDGED_AFTER_SECONDS", Some("agent-coord.wedgedAfterSeconds"), "After how many seconds without a change of worker phase a live agent counts as wedged; 2700 when unset.";
+    MACHINE_ID = "AGENT_COORD_MACHINE_ID", None, "The machine that writes are attributed to.";
+    SESSION_ID = "AGENT_COORD_SESSION_ID", None, "The chat or process that writes are attributed to.";
+    CODEX_THREAD_ID = "CODEX_THREAD_ID", None, "What AGENT_COORD_SESSION_ID means, as Codex sets it; used when that is unset.";
+    PRIMARY_BRANCH = "AGENT_COORD_PRIMARY_BRANCH", Some("agent-coord.primaryBranch"), "The branch nobody commits to directly; main when unset.";
+    ALLOW_PRIMARY_COMMIT = "AGENT_COORD_ALLOW_PRIMARY_COMMIT", Some("agent-coord.allowPrimaryCommit"), "Set to 1 to let the pre-commit hook pass on the primary branch.";
+    PROTECTED_REGEX = "AGENT_COORD_PROTECTED_REGEX", Some("agent-coord.protectedRegex"), "Branches besides the primary one whose push needs the merge phrase.";
+    MERGE_PHRASE = "AGENT_COORD_MERGE_PHRASE", Some("agent-coord.mergePhrase"), "What MERGE_INTENT must hold for a push to a protected branch.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_is_listed_once() {
+        let names: std::collections::BTreeSet<&str> = ALL.iter().map(|variable| variable.name).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}
