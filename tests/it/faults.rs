@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::support::kill::{Victim, killed_after, locks_in};
+use crate::support::kill::{Killed, Victim, killed_after, locks_in};
 use crate::support::shared::{assert_every_ref_parses, claim_at, holder};
 use crate::support::within::within;
 use crate::support::{Dice, Ran, Shared, TestEnv};
@@ -94,7 +94,7 @@ impl Field<'_> {
         started.elapsed()
     }
 
-    fn kill(&self, line: &str, delay: Duration, victim: Victim) -> Ran {
+    fn kill(&self, line: &str, delay: Duration, victim: Victim) -> Killed {
         killed_after(self.env, self.env.agent_coord(self.first, line.split(' ')), delay, victim)
     }
 
@@ -103,8 +103,7 @@ impl Field<'_> {
     fn next(&self, directory: &Path, line: &str, story: &str) -> Ran {
         let ran = within(PATIENCE, || self.env.coord(directory, line));
         let left = locks_in(&self.arbiter);
-        let is_remote = self.arbiter != self.first.join(".git");
-        if ran.code != 2 || left.is_empty() || !is_remote {
+        if ran.code != 2 || left.is_empty() || !self.is_shared() {
             assert_ne!(ran.code, 2, "nothing is in the way, so the state is known\n{ran}\n{story}");
             return ran;
         }
@@ -116,9 +115,18 @@ impl Field<'_> {
         ran
     }
 
+    /// A lock in a clone is gone once somebody came by. One on the remote may stay where nobody had to pass, such as on
+    /// a segment of events that its writer has left for the next.
     fn assert_no_lock_is_left(&self, story: &str) {
+        if self.is_shared() {
+            return;
+        }
         let left: Vec<PathBuf> = locks_in(&self.arbiter);
         assert!(left.is_empty(), "{left:?} would block whoever comes next\n{story}");
+    }
+
+    fn is_shared(&self) -> bool {
+        self.arbiter != self.first.join(".git")
     }
 }
 
@@ -129,12 +137,13 @@ fn kill_claims(field: &Field<'_>, victim: Victim) {
         let target = format!("t{round}");
         let delay = dice.duration_below(usual.mul_f64(1.3));
         let killed = field.kill(&Field::claim_line(&target, "a"), delay, victim);
-        let story = format!("round {round}, {victim:?} killed after {delay:?}\n{killed}\n{}", dice.recipe());
+        let story = format!("round {round}, {victim:?} killed after {delay:?}\n{}\n{}", killed.ran, dice.recipe());
         let next = field.next(field.second, &Field::claim_line(&target, "b"), &story);
+        killed.settle();
         let now = holder(field.env.git(), &field.arbiter, &target);
         match next.code {
             0 => {
-                assert!(!killed.stdout.contains("claimed "), "two were told they hold {target}\n{story}");
+                assert!(!killed.ran.stdout.contains("claimed "), "two were told they hold {target}\n{story}");
                 assert_eq!(now.as_deref(), Some("b"), "{story}");
                 let told = field.next(field.first, &Field::claim_line(&target, "a"), &story);
                 assert_eq!(told.code, 3, "the killed one is told that it lost\n{told}\n{story}");
@@ -173,14 +182,16 @@ fn kill_releases(field: &Field<'_>, victim: Victim) {
         field.env.coord(field.first, &Field::claim_line(&target, "a")).ok();
         let delay = dice.duration_below(usual.mul_f64(1.3));
         let killed = field.kill(&Field::release_line(&target, "a"), delay, victim);
-        let story = format!("round {round}, {victim:?} killed after {delay:?}\n{killed}\n{}", dice.recipe());
+        let story = format!("round {round}, {victim:?} killed after {delay:?}\n{}\n{}", killed.ran, dice.recipe());
         let next = field.next(field.second, &Field::claim_line(&target, "b"), &story);
+        killed.settle();
         let now = holder(field.env.git(), &field.arbiter, &target);
         match next.code {
             0 => assert_eq!(now.as_deref(), Some("b"), "{story}"),
             3 => {
-                assert!(!killed.stdout.contains("released "), "an acknowledged release is not lost\n{story}");
-                assert_eq!(now.as_deref(), Some("a"), "{story}");
+                assert!(!killed.ran.stdout.contains("released "), "an acknowledged release is not lost\n{story}");
+                // Its git may have gone on, and released after b was told.
+                assert!(matches!(now.as_deref(), None | Some("a")), "{now:?}\n{story}");
                 let healed = field.next(field.first, &Field::release_line(&target, "a"), &story);
                 assert_eq!(healed.code, 0, "{healed}\n{story}");
                 assert_eq!(holder(field.env.git(), &field.arbiter, &target), None, "{story}");
