@@ -35,13 +35,13 @@ pub struct Args {
     /// The outcome of the lane
     #[arg(long, value_name = "OUTCOME", hide = true)]
     terminal: Option<String>,
-    #[command(flatten)]
-    metadata: MetadataArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 /// Gives a claim back.
