@@ -59,7 +59,8 @@ fn modules_use_only_what_lies_below_them() {
 
 #[test]
 fn only_the_store_and_git_know_a_concrete_backend() {
-    let allowed = ["store/", "cli/", "commands/init", "commands/sync"];
+    // `app/histories` is compiled for tests only, and tries whole histories on the reference store.
+    let allowed = ["store/", "cli/", "commands/init", "commands/sync", "app/histories/"];
     let wrong: Vec<String> = sources()
         .into_iter()
         .filter(|(name, _)| !allowed.iter().any(|part| name.starts_with(part)))

@@ -5,10 +5,16 @@
 #![allow(missing_docs, reason = "the names of tests are sentences")]
 
 mod architecture;
+mod concurrency;
 mod conformance;
+mod displaced;
+mod faults;
 mod faulty;
+mod identity;
 mod lost_replies;
 mod misbehaving;
+mod remotes;
+mod repositories;
 mod support;
 
 /// A file that nobody lists is a test that nobody runs.

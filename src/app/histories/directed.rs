@@ -152,6 +152,21 @@ fn a_beat_that_races_a_takeover_of_its_claim_is_told_in_the_same_breath() {
 }
 
 #[test]
+fn a_beat_that_races_a_new_holder_is_told_although_nobody_wrote_its_row() {
+    let lab = Lab::new();
+    let tenure = lab.claim(&acquire_by("a")).unwrap().tenure.unwrap();
+    lab.beat(&beating(&tenure));
+    let company = Between::new(&lab.store, |commit| {
+        if commit == 1 {
+            lab.release(&release_by("a")).unwrap();
+            lab.claim(&acquire_by("b")).unwrap();
+        }
+    });
+    let beaten = heartbeat::heartbeat(&lab.app_on(&company), &beating(&tenure)).unwrap();
+    assert!(beaten.lost.is_some(), "the claim that the beat rests on is guarded");
+}
+
+#[test]
 fn a_superseded_instance_can_neither_renew_release_nor_keep_its_successor_alive() {
     let lab = Lab::new();
     let old = lab.claim(&asking("a", Some("i1"))).unwrap().tenure.unwrap();
@@ -329,6 +344,25 @@ mod events {
         let (kind, message) = told(record_event(&lab.app(), &request).map(|recorded| recorded.event_id));
         assert_eq!(kind, RefusalKind::Claimed);
         assert!(message.starts_with("CLAIM_LOST: o/r#42 generation 2 is held by b since"), "{message}");
+    }
+
+    #[test]
+    fn an_event_that_races_the_end_of_its_tenure_is_refused_with_nothing_written() {
+        let lab = Lab::new();
+        let tenure = lab.claim(&acquire_by("a")).unwrap().tenure.unwrap();
+        lab.pass(14_400);
+        let company = Between::new(&lab.store, |commit| {
+            if commit == 1 {
+                lab.claim(&acquire_by("b")).unwrap();
+            }
+        });
+        let request = crate::domain::request::RecordEvent { tenure: Some(tenure), ..event_of("phase") };
+        let answer = record_event(&lab.app_on(&company), &request);
+        assert_eq!(told(answer.map(|recorded| recorded.event_id)).0, RefusalKind::Claimed);
+        let events = crate::domain::path::Prefix::events_of(&request.batch_id);
+        let app = lab.app();
+        let listed = app.store.snapshot(&Scope::of_prefixes([events.clone()]), Freshness::Fetched, &app.deadline);
+        assert!(listed.unwrap().listings[&events].records.is_empty(), "the claim that it rests on is guarded");
     }
 
     #[test]

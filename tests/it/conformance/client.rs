@@ -32,6 +32,7 @@ pub struct Team {
     /// Writes bytes where a record belongs, behind the store's back; absent where a store has no such place.
     pub plant: Option<Plant>,
     /// Keeps what the state lives in.
+    #[expect(dead_code, reason = "it is only kept alive")]
     pub keeps: Option<Box<dyn Any + Sync>>,
 }
 

@@ -4,6 +4,7 @@
 pub mod backends;
 pub mod client;
 mod rules;
+mod rules_history;
 mod rules_names;
 mod rules_races;
 
@@ -47,6 +48,9 @@ macro_rules! conforms {
                 names_that_git_or_windows_dislike_come_back_unchanged,
                 values_of_every_kind_come_back_unchanged,
                 a_malformed_record_is_a_value_and_hides_nobody_else,
+            }
+            rules_history {
+                random_histories_give_what_the_reference_gives,
             }
             rules_races {
                 of_many_creators_of_equal_bytes_one_wins,

@@ -15,7 +15,7 @@ use super::{Git, Ran};
 
 /// The folder, home and environment of one test.
 pub struct TestEnv {
-    folder: TempDir,
+    folder: Option<TempDir>,
     root: PathBuf,
     environment: Environment,
 }
@@ -45,7 +45,7 @@ impl TestEnv {
             .set("USER", "tester")
             .set("LOGNAME", "tester")
             .set("TERM", "dumb");
-        Self { folder, root, environment }
+        Self { folder: Some(folder), root, environment }
     }
 
     /// Returns the folder of this test.
@@ -130,10 +130,15 @@ impl TestEnv {
         let seed = u64::from_str_radix(&agent_coord::world::Randomness::hex(&SystemRandomness, 7), 16);
         self.in_process(directory, &now.to_string(), seed.expect("hex is a number"), line)
     }
+}
 
-    /// Keeps the folder after the test, for looking at what went wrong.
-    pub fn keep(self) -> PathBuf {
-        self.folder.keep()
+/// With `AGENT_COORD_TEST_KEEP` set, the folder of a failed test stays for looking at what went wrong.
+impl Drop for TestEnv {
+    fn drop(&mut self) {
+        if std::thread::panicking() && std::env::var_os("AGENT_COORD_TEST_KEEP").is_some() {
+            let kept = self.folder.take().map(TempDir::keep);
+            eprintln!("kept {kept:?}");
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 pub mod env;
 pub mod git;
+pub mod kill;
 pub mod listener;
 pub mod ran;
 pub mod random;
 pub mod remote;
+pub mod shared;
 pub mod together;
 pub mod within;
 
@@ -15,3 +17,4 @@ pub use listener::HangingListener;
 pub use ran::Ran;
 pub use random::Dice;
 pub use remote::{HttpRemote, Manners};
+pub use shared::Shared;

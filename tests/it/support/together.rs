@@ -1,9 +1,15 @@
 //! Starting many things at the same instant.
 
 use std::process::Command;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
 use super::{Ran, TestEnv};
+
+/// Waits until no other test that keeps the whole machine busy is running, and is the only one until it is dropped.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static BUSY: Mutex<()> = Mutex::new(());
+    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs every job in a thread of its own, all let go at once, and returns what they gave in their order.
 pub fn together<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
