@@ -411,6 +411,11 @@ fn usage_errors_are_one_line_and_exit_1() {
         ("claim 1 2 3", "unexpected arguments: 2 3"),
         ("claim 1 --handoff-to w2", "invalid option: --handoff-to"),
         ("release 42", "no claim exists for o/r#42"),
+        ("release 42 --terminal merged", "--terminal must be one of: done, abandoned, superseded"),
+        (
+            "release 42 --terminal done --handoff-to w2",
+            "--terminal cannot be combined with --handoff-to or --handoff-note",
+        ),
         ("heartbeat --agent-id a/b", "invalid agent-id: a/b"),
         ("status 42", "unexpected arguments: 42"),
         ("status --repo o/r", "missing required --target"),
