@@ -18,7 +18,7 @@ pub fn members_of<'a>(stored: &'a Stored, kind: &str) -> Result<&'a Members, Ref
         Content::NotAnObject(_) => format!("state record is not a {kind} object: {path}"),
         Content::Malformed(reason) => format!("state unreadable: {path}: {}", printable(reason)),
     };
-    Err(Refusal::new(RefusalKind::Unknown, message).with_hint("`agent-coord doctor` reports such records"))
+    Err(Refusal::new(RefusalKind::Unknown, message))
 }
 
 /// The tenure that a claim record speaks of.
