@@ -1,6 +1,6 @@
 //! `hook`: what the installed hooks run (design.md section 6).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::hooks::pre_push::PushFacts;
 use crate::hooks::settings::HookSettings;
 use crate::hooks::standing::Asker;
 use crate::hooks::verdict::HookVerdict;
-use crate::hooks::{facts, install, pre_commit, pre_push, probe, pushed};
+use crate::hooks::{facts, install, mirror, pre_commit, pre_push, probe, pushed};
 use crate::store::{StoreError, StoreErrorKind};
 use crate::worktree::{held, observations};
 use crate::world::Deadline;
@@ -56,7 +56,7 @@ fn check(hook: HookName, args: &Args, context: &mut Context<'_>) -> Result<u8, C
     let run = Run::begin(context)?;
     let (verdict, uses_intent) = match &stdin {
         None => (run.pre_commit(context)?, false),
-        Some(bytes) => run.pre_push(context, bytes)?,
+        Some(bytes) => run.pre_push(context, bytes, args.arguments.first().map(OsString::as_os_str))?,
     };
     report(hook, &verdict, context);
     if !verdict.passes() {
@@ -94,8 +94,7 @@ fn report(hook: HookName, verdict: &HookVerdict, context: &mut Context<'_>) {
         }
     }
     if !verdict.passes() {
-        let act = hook.act();
-        context.printer.message(&format!("agent-coord refused this {act}; `git {act} --no-verify` overrules it once"));
+        context.printer.message(&format!("agent-coord refused this {}", hook.act()));
     }
 }
 
@@ -142,11 +141,19 @@ impl<'world> Run<'world> {
         Ok(verdict)
     }
 
-    fn pre_push(&self, context: &Context<'world>, stdin: &[u8]) -> Result<(HookVerdict, bool), CommandError> {
+    fn pre_push(
+        &self,
+        context: &Context<'world>,
+        stdin: &[u8],
+        remote: Option<&OsStr>,
+    ) -> Result<(HookVerdict, bool), CommandError> {
         let pushed = pushed::parse(stdin).map_err(|error| CommandError::operational(error.to_string()))?;
         let refs = pushed.into_iter().map(|one| self.push_facts(one)).collect::<Result<Vec<_>, _>>()?;
         let intent = facts::intent(&self.repository);
         let mut verdict = pre_push::branch_rules(&refs, intent.as_deref(), &self.settings);
+        if mirror::is_mirror(&self.repository, remote) && self.is_coordinated(context)? {
+            verdict.objections.insert(0, pre_push::mirror());
+        }
         let uses_intent = pre_push::uses_intent(&refs, &self.settings);
         let branches = pre_push::branches(&refs);
         // What the repository alone refuses needs no connection.
@@ -186,9 +193,7 @@ impl<'world> Run<'world> {
         branches: &[&str],
         freshness: Freshness,
     ) -> Result<Answer, CommandError> {
-        let here = matches!(settings::selection(&context.supplied, context.environment)?, Selection::Discovered);
-        let shared = is_shared(context, &self.repository);
-        if here && !shared && !facts::is_coordinated(&self.repository, &self.deadline)? {
+        if !self.is_coordinated(context)? {
             return Ok(Answer::NotUsed);
         }
         let opened = match context.open() {
@@ -197,6 +202,14 @@ impl<'world> Run<'world> {
         };
         let reading = Reading { freshness, shared: is_shared(context, &opened.store_repository) };
         ask(context, &opened, branches, reading, &self.deadline)
+    }
+
+    /// Tells whether anybody coordinates in this clone: where nobody does, there is nothing to ask.
+    fn is_coordinated(&self, context: &Context<'world>) -> Result<bool, CommandError> {
+        let elsewhere = settings::selection(&context.supplied, context.environment)? != Selection::Discovered;
+        Ok(elsewhere
+            || is_shared(context, &self.repository)
+            || facts::is_coordinated(&self.repository, &self.deadline)?)
     }
 
     /// Runs the hook that was here before ours. Where another manager owns the hooks, it runs its own.

@@ -6,6 +6,8 @@ use super::pushed::PushedRef;
 use super::settings::HookSettings;
 use super::verdict::{HookVerdict, Objection, ObjectionKind};
 
+const BY_NAME: &str = "push branches and tags by name, without --mirror and remote.<name>.mirror";
+
 /// One ref of a push, with what the repository knows of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushFacts {
@@ -66,9 +68,16 @@ pub fn claim_rules(refs: &[PushFacts], branches: &[&str], claims: Claims, settin
     verdict
 }
 
+/// Returns the objection to a push that makes the remote a copy of this clone.
+#[must_use]
+pub fn mirror() -> Objection {
+    let message = "a mirror takes away coordination state that this clone has not fetched, which only agent-coord may";
+    Objection::new(ObjectionKind::Policy, message).hint(BY_NAME)
+}
+
 fn coordination_refs(name: &str) -> Objection {
     let message = format!("{} is coordination state, which only agent-coord itself pushes", name.escape_debug());
-    Objection::new(ObjectionKind::Policy, message).hint("push branches and tags by name, without --mirror")
+    Objection::new(ObjectionKind::Policy, message).hint(BY_NAME)
 }
 
 fn forbidden(branch: &str, what: &str) -> Objection {
