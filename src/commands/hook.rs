@@ -13,11 +13,12 @@ use crate::git::Repository;
 use crate::hooks::body::HookName;
 use crate::hooks::chain::{self, Stdin};
 use crate::hooks::claims::{self, Claims, Reading};
+use crate::hooks::facts::{self, Coordination};
 use crate::hooks::pre_push::PushFacts;
 use crate::hooks::settings::HookSettings;
 use crate::hooks::standing::Asker;
 use crate::hooks::verdict::HookVerdict;
-use crate::hooks::{facts, install, mirror, pre_commit, pre_push, probe, pushed};
+use crate::hooks::{install, mirror, pre_commit, pre_push, probe, pushed};
 use crate::store::{StoreError, StoreErrorKind};
 use crate::worktree::{held, observations};
 use crate::world::Deadline;
@@ -127,15 +128,14 @@ impl<'world> Run<'world> {
     fn pre_commit(&self, context: &Context<'world>) -> Result<HookVerdict, CommandError> {
         let head = facts::here(&self.repository, &self.deadline)?;
         let canary = facts::canary(&self.repository, &head, &self.deadline)?;
-        let mut verdict = pre_commit::branch_rules(head.branch.as_deref(), &canary, &self.settings);
+        let mut verdict = pre_commit::branch_rules(&head, &canary, &self.settings);
         let Some(branch) = head.branch.as_deref() else { return Ok(verdict) };
-        let shared = is_shared(context, &self.repository);
         match self.claims(context, &[branch], Freshness::Cached)? {
             Answer::NotUsed => {}
             Answer::Unknown(error) => verdict.add(HookVerdict::unknown(&error, &self.settings)),
             Answer::Known(claims) => {
                 let now = context.clock.now();
-                verdict.add(pre_commit::claim_rules(branch, claims, &self.settings, shared, now));
+                verdict.add(pre_commit::claim_rules(branch, claims, &self.settings, now));
             }
         }
         Ok(verdict)
@@ -151,7 +151,7 @@ impl<'world> Run<'world> {
         let refs = pushed.into_iter().map(|one| self.push_facts(one)).collect::<Result<Vec<_>, _>>()?;
         let intent = facts::intent(&self.repository);
         let mut verdict = pre_push::branch_rules(&refs, intent.as_deref(), &self.settings);
-        if mirror::is_mirror(&self.repository, remote) && self.is_coordinated(context)? {
+        if mirror::is_mirror(&self.repository, remote) && self.coordination(context)? != Coordination::Nothing {
             verdict.objections.insert(0, pre_push::mirror());
         }
         let uses_intent = pre_push::uses_intent(&refs, &self.settings);
@@ -193,23 +193,32 @@ impl<'world> Run<'world> {
         branches: &[&str],
         freshness: Freshness,
     ) -> Result<Answer, CommandError> {
-        if !self.is_coordinated(context)? {
-            return Ok(Answer::NotUsed);
+        let coordination = match self.coordination(context) {
+            Ok(coordination) => coordination,
+            Err(error) => return Ok(Answer::unknown(error)),
+        };
+        match coordination {
+            Coordination::Nothing => return Ok(Answer::NotUsed),
+            // The store would fetch; a commit takes no network.
+            Coordination::SharedWithoutCopy if freshness == Freshness::Cached => return Ok(Answer::without_copy()),
+            Coordination::SharedWithoutCopy | Coordination::Shared | Coordination::Local => {}
         }
         let opened = match context.open() {
             Ok(opened) => opened,
             Err(error) => return Ok(Answer::unknown(error)),
         };
-        let reading = Reading { freshness, shared: is_shared(context, &opened.store_repository) };
+        let reading = Reading { freshness, shared: coordination != Coordination::Local };
         ask(context, &opened, branches, reading, &self.deadline)
     }
 
-    /// Tells whether anybody coordinates in this clone: where nobody does, there is nothing to ask.
-    fn is_coordinated(&self, context: &Context<'world>) -> Result<bool, CommandError> {
-        let elsewhere = settings::selection(&context.supplied, context.environment)? != Selection::Discovered;
-        Ok(elsewhere
-            || is_shared(context, &self.repository)
-            || facts::is_coordinated(&self.repository, &self.deadline)?)
+    /// Tells what is known of the store that the environment selects.
+    fn coordination(&self, context: &Context<'world>) -> Result<Coordination, CommandError> {
+        let repository = match settings::selection(&context.supplied, context.environment)? {
+            Selection::Discovered => Arc::clone(&self.repository),
+            Selection::GitDir(_) => context.place()?.repository,
+        };
+        let shared = is_shared(context, &repository);
+        Ok(facts::coordination(&repository, shared, &self.deadline)?)
     }
 
     /// Runs the hook that was here before ours. Where another manager owns the hooks, it runs its own.
@@ -220,10 +229,12 @@ impl<'world> Run<'world> {
         stdin: Option<&[u8]>,
         context: &Context<'_>,
     ) -> Result<u8, CommandError> {
-        if self.repository.config("core.hooksPath").is_some() {
+        let directory = install::directory(&self.repository);
+        let is_gits_own = self.repository.config("core.hooksPath").is_none()
+            || install::foreign_hooks_path(&self.repository, &self.deadline)?.is_none();
+        if !is_gits_own || !install::is_in_place(&directory, hook) {
             return Ok(0);
         }
-        let directory = install::directory(&self.repository);
         let stdin = stdin.map_or(Stdin::Inherited, Stdin::Bytes);
         chain::run(&directory, hook, arguments, stdin, context.environment, context.directory).map_err(|error| {
             let file = chain::chained(&directory, hook);
@@ -251,6 +262,11 @@ enum Answer {
 }
 
 impl Answer {
+    fn without_copy() -> Self {
+        let error = StoreError::new(StoreErrorKind::Broken, "this clone has no copy of the shared claims");
+        Self::Unknown(error.with_hint("`agent-coord sync` fetches them"))
+    }
+
     fn unknown(error: CommandError) -> Self {
         let hint = error.hints.into_iter().next();
         Self::Unknown(StoreError { kind: StoreErrorKind::Broken, message: error.message, hint })
@@ -288,5 +304,26 @@ fn ask(
     match claims::ask(&*opened.store, &asker, branches, reading, deadline) {
         Ok(claims) => Ok(Answer::Known(claims)),
         Err(error) => Ok(Answer::Unknown(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_the_hooks_is_documented_under_both_its_names() {
+        use crate::hooks::settings as own;
+        for names in [
+            own::PRIMARY_BRANCH,
+            own::ALLOW_PRIMARY_COMMIT,
+            own::PROTECTED_REGEX,
+            own::MERGE_PHRASE,
+            own::REQUIRE_CLAIM,
+            own::UNKNOWN,
+        ] {
+            let documented = env_vars::ALL.iter().find(|variable| variable.name == names.variable);
+            assert_eq!(documented.and_then(|variable| variable.config_key), Some(names.key), "{}", names.variable);
+        }
     }
 }

@@ -183,7 +183,7 @@ mod tests {
         let refs = [push("refs/heads/feat", true), deletion("refs/heads/old"), push("refs/heads/mine", true)];
         let names = branches(&refs);
         let standings = names.iter().map(|name| Standing { objections: vec![], is_ours: *name == "mine" }).collect();
-        let claims = Claims { standings, warnings: vec![], fetched_at: None };
+        let claims = Claims { standings, warnings: vec![], cached: false, fetched_at: None };
         let verdict = claim_rules(&refs, &names, claims, &required);
         assert_eq!(verdict.objections.len(), 1);
         assert!(verdict.objections[0].message.contains("branch feat"));

@@ -130,15 +130,66 @@ fn conflicts_of_a_merge_and_a_cherry_pick_are_committed_on_their_branch() {
 }
 
 #[test]
-fn an_unborn_branch_is_a_branch_like_any_other() {
+fn the_first_commit_of_all_may_go_to_any_branch_and_the_second_may_not_go_to_the_primary_one() {
     let env = TestEnv::new();
     let clone = env.git().unborn("clone");
     env.coord(&clone, "hooks install").ok();
-    let ran = env.git().attempt(&clone, ["commit", "--allow-empty", "-m", "first"]);
+    env.git().run(&clone, "commit --quiet --allow-empty -m first");
+    let ran = env.git().attempt(&clone, ["commit", "--allow-empty", "-m", "second"]);
     assert_ne!(ran.code, 0);
     ran.expect_stderr("main is the primary branch");
     env.git().run(&clone, "switch --quiet --orphan topic");
     env.git().run(&clone, "commit --quiet --allow-empty -m first");
+}
+
+#[test]
+fn with_nothing_but_commands_a_claim_made_on_main_guards_the_branch_made_after_it_until_it_is_let_go() {
+    let env = TestEnv::new();
+    let clone = env.git().repository("clone");
+    env.coord(&clone, "init").ok();
+    env.coord(&clone, "hooks install").ok();
+    env.coord(&clone, "claim 42").ok();
+    env.git().run(&clone, "switch --quiet -c feat");
+    env.git().run(&clone, "commit --quiet --allow-empty -m work");
+    // The holder goes silent for two days and another agent takes over.
+    let elsewhere = env.git().worktree(&clone, "theirs");
+    env.in_the_past(&clone, 2 * DAY, "release 42").ok();
+    env.in_the_past(&clone, 2 * DAY, "claim 42").ok();
+    env.coord(&elsewhere, "claim 42 --agent-id other").ok();
+    let ran = env.git().attempt(&clone, ["commit", "--allow-empty", "-m", "late"]);
+    assert_ne!(ran.code, 0);
+    ran.expect_stderr("CLAIM_LOST").expect_stderr("is held by other").expect_stderr("agent-coord release 42");
+    env.coord(&clone, "release 42").expect_error(1);
+    env.git().run(&clone, "commit --quiet --allow-empty -m on-my-own-branch");
+    env.git().run(&elsewhere, "commit --quiet --allow-empty -m theirs");
+}
+
+#[test]
+fn a_clone_without_a_copy_of_the_shared_claims_knows_nothing_and_asks_nobody() {
+    let env = TestEnv::new();
+    let remote = env.git().remote("remote.git");
+    let clone = Clone::shared(&env, &remote);
+    clone.commit().ok();
+    for name in env.git().coordination_refs(&clone.path).keys() {
+        clone.git(&format!("update-ref -d {name}"));
+    }
+    let ran = clone.commit();
+    assert_ne!(ran.code, 0);
+    ran.expect_stderr("UNKNOWN").expect_stderr("agent-coord sync");
+    assert!(env.git().coordination_refs(&clone.path).is_empty(), "a commit takes no network");
+    env.coord(&clone.path, "sync").ok();
+    clone.commit().ok();
+}
+
+#[test]
+fn a_hooks_path_that_is_the_own_folder_still_runs_the_hook_that_was_there() {
+    let env = TestEnv::new();
+    let clone = Clone::local(&env);
+    clone.chain("pre-commit", "exit 9");
+    clone.git(&format!("config core.hooksPath {}", clone.path.join(".git/hooks").display()));
+    assert_ne!(clone.commit().code, 0);
+    env.coord(&clone.path, "hooks status").ok();
+    env.coord(&clone.path, "hooks install").ok();
 }
 
 #[test]
@@ -224,7 +275,7 @@ fn a_heartbeat_cached_too_long_ago_counts_as_unknown_so_the_term_of_the_claim_de
     std::thread::sleep(std::time::Duration::from_secs(6));
     let ran = clone.commit();
     assert_ne!(ran.code, 0, "the holder may have sent many heartbeats since");
-    ran.expect_stderr("heartbeat missing; fallback claim expires at").expect_stderr("ago");
+    ran.expect_stderr("heartbeat unknown; fallback claim expires at").expect_stderr("ago");
 }
 
 #[test]
