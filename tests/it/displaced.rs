@@ -84,6 +84,9 @@ fn a_dead_holder_is_taken_over_and_told_by_its_next_beat() {
         assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 2 is held by b since "), "{told}");
         assert_ne!(two.row("a")["updated_at"], before, "a beat is recorded whatever it is told");
         assert_eq!(two.holder("t").as_deref(), Some("b"), "the beat of a displaced holder takes nothing back");
+        // The worktree remembers what it lost until it lets go, so that no old process goes on unaware.
+        two.first("heartbeat --agent-id a").expect_code(3);
+        two.first("release t --repo o/r --agent-id a").expect_error(1);
         two.first("heartbeat --agent-id a").ok();
     });
 }
