@@ -226,6 +226,24 @@ fn a_lock_left_by_a_killed_git_is_removed_after_a_moment() {
     assert!(!lock.exists());
 }
 
+/// A git killed while it brought the cache up to date leaves its lock there. The remote decides without the cache, but
+/// whoever reads the cache (a renewal, a hook) would never see the claim again.
+#[test]
+fn a_lock_left_on_the_cache_does_not_keep_it_stale_for_ever() {
+    let team = Shared::over_files(1);
+    let clone = &team.clones[0];
+    team.run(0, "claim t --repo o/r --agent-id a").ok();
+    let cached = "refs/agent-coord/claims/o/r/t.json";
+    team.git().run(clone, &format!("update-ref -d {cached}"));
+    let lock = clone.join(".git").join(format!("{cached}.lock"));
+    std::fs::create_dir_all(lock.parent().expect("a folder")).expect("a folder");
+    std::fs::write(&lock, "").expect("a lock can be made");
+    within(PATIENCE, || team.run(0, "sync")).ok();
+    assert!(!lock.exists(), "the lock of a dead git is removed");
+    assert!(team.git().coordination_refs(clone).contains_key(cached), "the cache says again what the remote says");
+    team.run(0, "claim t --repo o/r --agent-id a").ok();
+}
+
 /// Somebody else's lock is theirs: it is named, within the deadline, and left alone.
 #[test]
 fn a_lock_on_packed_refs_is_reported_and_left_alone() {
