@@ -76,7 +76,6 @@ impl FirstRead {
         let was_absent = self.believed.as_ref().is_none_or(|believed| *believed == Believed::Absent);
         let lost = if was_absent { "state already exists" } else { "state changed" };
         Refusal::new(RefusalKind::Unknown, format!("claim write contention for {item}; {lost} at {path}"))
-            .with_hint("another claim of this target came first; look at it with `agent-coord status`")
     }
 }
 

@@ -10,6 +10,8 @@ mod conformance;
 mod displaced;
 mod faults;
 mod faulty;
+mod hooks;
+mod hooks_support;
 mod identity;
 mod lost_replies;
 mod misbehaving;
