@@ -279,3 +279,23 @@ fn an_event_without_its_claim_is_not_a_claim() {
     let told = env.coord(&clone, "claim t --repo o/r --agent-id a --batch-id b1");
     let _ = told.expect_error(3).expect_stderr("held by b");
 }
+
+/// The same moment of a takeover: the fence was written, the claim was not. The claim decides whom a fence speaks of.
+#[test]
+fn a_fence_without_its_takeover_displaces_nobody() {
+    const DAY: i64 = 86_400;
+    let env = TestEnv::new();
+    let clone = env.git().repository("clone");
+    let other = env.git().worktree(&clone, "tree");
+    env.in_the_past(&clone, DAY, "claim t --repo o/r --agent-id a --branch topic").ok();
+    env.in_the_past(&clone, DAY, "heartbeat --agent-id a --repo o/r --target t").ok();
+    let claim = "refs/agent-coord/claims/o/r/t.json";
+    let before = env.git().run(&clone, &format!("rev-parse {claim}"));
+    env.coord(&other, "claim t --repo o/r --agent-id b").ok();
+    assert!(env.git().show(&clone, "heartbeats/a.json").contains("fenced"), "a takeover fences the row");
+    env.git().run(&clone, &format!("update-ref {claim} {before}"));
+    env.coord(&clone, "heartbeat --agent-id a --repo o/r --target t").ok();
+    assert_eq!(holder(env.git(), &clone, "t").as_deref(), Some("a"));
+    let _ = env.coord(&other, "claim t --repo o/r --agent-id b").expect_error(3).expect_stderr("held by a");
+    env.coord(&clone, "release t --repo o/r --agent-id a").ok();
+}
