@@ -8,6 +8,7 @@ mod architecture;
 mod concurrency;
 mod conformance;
 mod displaced;
+mod documents;
 mod faults;
 mod faulty;
 mod hooks;
