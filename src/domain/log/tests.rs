@@ -235,6 +235,8 @@ fn a_listing_with_a_hole_is_incomplete_but_one_that_cannot_exist_is_not() {
             "archived events not supported by backend; nothing can have been archived there",
         ]
     );
+    let state = State { notes: ["unknown ref x was not read", "", ""], ..State::default() };
+    assert_eq!(state.read(&of("9")).warnings, ["events: unknown ref x was not read; this trail may be incomplete"]);
     let state = State { notes: ["", "", "filtered by scoped token"], ..State::default() };
     let claims = state.read(&of("9"));
     assert_eq!(claims.warnings, ["claims filtered by scoped token; a claim for this work item would not be reported"]);

@@ -95,7 +95,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn live_events(&mut self, listing: &Listing) -> Result<(), Refusal> {
         for note in &listing.notes {
-            self.trail.degrade(EVENTS, format!("events {note}; this trail may be incomplete"));
+            self.trail.degrade(EVENTS, format!("{}; this trail may be incomplete", of_listing("events", note)));
         }
         for stored in &listing.records {
             let event = match &stored.content {
@@ -124,7 +124,10 @@ impl Reading<'_> {
                     let text = "archived events not supported by backend; nothing can have been archived there";
                     self.trail.warnings.push(text.to_owned());
                 }
-                note => self.trail.degrade(ARCHIVE, format!("archived events {note}; this trail may be incomplete")),
+                note => {
+                    let what = of_listing("archived events", note);
+                    self.trail.degrade(ARCHIVE, format!("{what}; this trail may be incomplete"));
+                }
             }
         }
         let mut provenance = Provenance::default();
@@ -199,7 +202,7 @@ fn read_claims(
         "a claim for this work item would not be reported"
     };
     for note in &listing.notes {
-        trail.degrade(CLAIMS, format!("claims {note}; {lost}"));
+        trail.degrade(CLAIMS, format!("{}; {lost}", of_listing("claims", note)));
     }
     for stored in &listing.records {
         if query.item.as_ref().is_some_and(|item| !claims::may_be_on(&stored.path, item)) {
@@ -218,6 +221,13 @@ fn read_claims(
         trail.claims = claims::reported(listing, item, query, rows, now);
     }
     Ok(())
+}
+
+/// Words a listing's note. The contract's reasons complete the sentence; others, which name what they are about, follow it.
+fn of_listing(what: &str, note: &str) -> String {
+    let completes = ["filtered by ", "not readable ", "not supported ", "unreadable "];
+    let colon = if completes.iter().any(|start| note.starts_with(start)) { "" } else { ":" };
+    format!("{what}{colon} {note}")
 }
 
 /// Returns what makes two copies of an event the same one.
