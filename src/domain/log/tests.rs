@@ -317,3 +317,15 @@ fn ten_thousand_records_are_one_pass() {
     assert_eq!(trail.rows.len(), 10_000);
     assert!(trail.note.unwrap().starts_with("note: 5000 of 10000 events read from the archive; archive deleted after"));
 }
+
+#[test]
+fn bad_utf8_in_a_live_record_is_named_as_such() {
+    let mut broken = malformed("events/b/x.json");
+    let reason = serde_json::from_slice::<Value>(b"{\"message\":\"\xff\"}").unwrap_err().to_string();
+    broken.content = crate::domain::record::Content::Malformed(reason);
+    let state = State { events: vec![broken], ..State::default() };
+    assert_eq!(
+        state.try_read(&of("9")).unwrap_err().message,
+        "state unreadable: invalid UTF-8 in persisted log record at events/b/x.json"
+    );
+}
