@@ -1,7 +1,10 @@
 //! The only place where reading, deciding and writing meet.
 
+pub mod attention;
 pub mod claim;
 pub mod heartbeat;
+pub mod log;
+pub mod mirror;
 pub mod record_event;
 pub mod release;
 pub mod stamp;

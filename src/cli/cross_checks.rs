@@ -10,7 +10,20 @@ const CLOSEOUT: [&str; 4] = ["terminal", "pr-state", "evidence-url", "workspace"
 pub const SELECTORS: [&str; 4] = ["state-root", "git-dir", "api-url", "backend"];
 
 /// Commands that read or write a store.
-const BACKEND_COMMANDS: [&str; 7] = ["claim", "release", "heartbeat", "record-event", "status", "sync", "hook"];
+const BACKEND_COMMANDS: [&str; 12] = [
+    "claim",
+    "release",
+    "heartbeat",
+    "record-event",
+    "status",
+    "log",
+    "attention-upsert",
+    "attention-resolve",
+    "attention-get",
+    "attention-list",
+    "sync",
+    "hook",
+];
 
 /// Checks a whole command line.
 ///
@@ -40,6 +53,9 @@ fn check_closeout(line: &Line) -> Result<(), CommandError> {
         "release" => None,
         "record-event" if line.supplied.raw("type").is_some_and(|value| value == "lane_closed") => None,
         "record-event" => supplied(&CLOSEOUT).map(|_| "terminal-only options require --type lane_closed".to_owned()),
+        name if name.starts_with("attention-") => {
+            supplied(&CLOSEOUT[..3]).map(|name| format!("--{name} is only valid with terminal closeout"))
+        }
         _ => supplied(&CLOSEOUT).map(|name| format!("--{name} is only valid with terminal closeout")),
     };
     message.map_or(Ok(()), |message| Err(CommandError::usage(message)))

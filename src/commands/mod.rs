@@ -1,6 +1,7 @@
 //! The commands, one file each: what it takes and what it does. This file is the dispatch table.
 
 pub mod arguments;
+pub mod attention;
 pub mod canary;
 pub mod claim;
 pub mod heartbeat;
@@ -8,6 +9,7 @@ pub mod help;
 pub mod hook;
 pub mod hooks;
 pub mod init;
+pub mod log;
 pub mod record_event;
 pub mod release;
 pub mod status;
@@ -38,6 +40,11 @@ pub enum Command {
     Release(release::Args),
     RecordEvent(record_event::Args),
     Status(status::Args),
+    Log(log::Args),
+    AttentionUpsert(attention::upsert::Args),
+    AttentionResolve(attention::resolve::Args),
+    AttentionGet(attention::get::Args),
+    AttentionList(attention::list::Args),
     Sync(sync::Args),
     Hooks(hooks::Args),
     Hook(hook::Args),
@@ -58,6 +65,11 @@ impl Command {
             Self::Release(args) => release::run(&args, context),
             Self::RecordEvent(args) => record_event::run(&args, context),
             Self::Status(args) => status::run(&args, context),
+            Self::Log(args) => log::run(&args, context),
+            Self::AttentionUpsert(args) => attention::upsert::run(&args, context),
+            Self::AttentionResolve(args) => attention::resolve::run(&args, context),
+            Self::AttentionGet(args) => attention::get::run(&args, context),
+            Self::AttentionList(args) => attention::list::run(&args, context),
             Self::Sync(args) => sync::run(&args, context),
             Self::Hooks(args) => hooks::run(&args, context),
             Self::Hook(args) => hook::run(&args, context),

@@ -7,6 +7,7 @@ use crate::cli::context::{Context, Opened};
 use crate::domain::ids::{RepoName, Target};
 use crate::domain::snapshot::Freshness;
 use crate::domain::status::StatusReport;
+use crate::domain::time::Timestamp;
 use crate::error::CommandError;
 use crate::output::{json, status as text};
 use crate::report::CONTRACT_VERSION;
@@ -57,7 +58,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     let opened = context.open()?;
     let read = read(args, context, &opened)?;
     if args.cached && read.freshness == Freshness::Cached {
-        context.printer.message(&age_notice(context, &read));
+        context.printer.message(&age_notice(context, read.fetched_at));
     }
     for warning in &read.report.warnings {
         context.printer.warning(warning);
@@ -99,8 +100,9 @@ fn read(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Read,
     Ok(read)
 }
 
-fn age_notice(context: &Context<'_>, read: &Read) -> String {
-    match read.fetched_at {
+/// Words how old the answer of a command with `--cached` is.
+pub(super) fn age_notice(context: &Context<'_>, fetched_at: Option<Timestamp>) -> String {
+    match fetched_at {
         Some(at) => {
             let age = context.clock.now().seconds_since(at).max(0);
             format!("notice: read from this clone's cache, fetched {age} s ago ({at})")

@@ -1,5 +1,8 @@
 //! Whole commands, run in-process against the reference store: exit code, stdout and stderr together.
 
+mod attention;
+mod log;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, Write};

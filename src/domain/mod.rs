@@ -3,6 +3,9 @@
 //! Nothing here reads a clock, the environment, a file or a ref. A rule that needs a record it was not given answers
 //! [`decision::Halt::Read`], and the caller comes back with it.
 
+pub mod archive;
+pub mod attention;
+
 pub mod attribution;
 pub mod canary;
 pub mod claim;
@@ -15,6 +18,7 @@ pub mod heartbeat_record;
 pub mod holder;
 pub mod ids;
 pub mod liveness;
+pub mod log;
 pub mod metadata;
 pub mod path;
 pub mod printable;

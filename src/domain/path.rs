@@ -186,6 +186,18 @@ impl Prefix {
         Self(format!("events/{batch}"))
     }
 
+    /// Returns the prefix of a family's archived records.
+    #[must_use]
+    pub fn archived(family: Family) -> Self {
+        Self(format!("{}/{}", Family::Archive.name(), family.name()))
+    }
+
+    /// Returns the prefix of a repository's attention records.
+    #[must_use]
+    pub fn attention_of(workspace: &str, repository: &str) -> Self {
+        Self(format!("{}/{workspace}/{repository}", Family::Attention.name()))
+    }
+
     /// Returns the prefix's text, without a trailing `/`.
     #[must_use]
     pub fn as_str(&self) -> &str {

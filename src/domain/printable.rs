@@ -21,6 +21,27 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Returns `text` as `log` and attention print it: runs of TAB, CR and LF are one space, and other control characters
+/// are gone (cli-contract.md section 1.5).
+#[must_use]
+pub fn scrubbed(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut in_run = false;
+    for character in text.chars() {
+        let separates = matches!(character, '\t' | '\r' | '\n');
+        if separates && !in_run {
+            shown.push(' ');
+        } else if !character.is_control() {
+            shown.push(character);
+        }
+        in_run = separates;
+    }
+    Cow::Owned(shown)
+}
+
 fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -33,6 +54,12 @@ mod tests {
     #[test]
     fn ordinary_text_is_left_alone() {
         assert_eq!(printable("w1 é 日本"), "w1 é 日本");
+    }
+
+    #[test]
+    fn scrubbing_joins_lines_and_drops_other_controls() {
+        assert_eq!(scrubbed("a\r\n\tb\u{1b}[2J\u{7f}\u{85}\u{b}c"), "a b[2Jc");
+        assert_eq!(scrubbed("a é 日本\u{a0}"), "a é 日本\u{a0}");
     }
 
     #[test]

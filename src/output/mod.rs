@@ -2,8 +2,10 @@
 //!
 //! Data goes to stdout, everything else to stderr (cli-contract.md section 1.4).
 
+pub mod attention;
 pub mod error;
 pub mod json;
+pub mod log;
 pub mod printer;
 pub mod status;
 mod written;

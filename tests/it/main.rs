@@ -14,6 +14,7 @@ mod faulty;
 mod hooks;
 mod hooks_support;
 mod identity;
+mod log;
 mod lost_replies;
 mod misbehaving;
 mod remotes;
