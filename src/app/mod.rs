@@ -1,6 +1,8 @@
 //! The only place where reading, deciding and writing meet.
 
+pub mod batch;
 pub mod claim;
+pub mod closeout;
 pub mod heartbeat;
 pub mod record_event;
 pub mod release;

@@ -4,9 +4,12 @@
 //! [`decision::Halt::Read`], and the caller comes back with it.
 
 pub mod attribution;
+pub mod audit;
+pub mod batch;
 pub mod canary;
 pub mod claim;
 pub mod claim_record;
+pub mod closeout;
 pub mod decision;
 pub mod event;
 pub mod fence;

@@ -63,7 +63,7 @@ fn fields(request: &RecordEvent) -> (Members, Option<String>) {
 }
 
 /// Refuses to speak for a tenure that is over, and returns how fresh the state has to be for that answer.
-fn refuse_lost_tenure(snapshot: &Snapshot, request: &RecordEvent) -> Result<Freshness, Halt> {
+pub(super) fn refuse_lost_tenure(snapshot: &Snapshot, request: &RecordEvent) -> Result<Freshness, Halt> {
     let tenure = request.tenure.as_ref();
     let generation = request.metadata.generation.or(tenure.map(|tenure| tenure.generation));
     let repo = request.repo.as_deref().or(tenure.map(|tenure| tenure.repo.as_str()));
