@@ -25,7 +25,11 @@ impl App<'_> {
     pub fn close(&self, asked: Asked<'_>) -> Result<Closed, NotTaken> {
         asked.check()?;
         let stamp = self.stamp();
-        if self.store.abilities().atomic { self.close_at_once(asked, &stamp) } else { self.close_in_steps(asked, &stamp) }
+        if self.store.abilities().atomic {
+            self.close_at_once(asked, &stamp)
+        } else {
+            self.close_in_steps(asked, &stamp)
+        }
     }
 
     fn close_at_once(&self, asked: Asked<'_>, stamp: &Stamp) -> Result<Closed, NotTaken> {
@@ -36,7 +40,8 @@ impl App<'_> {
 
     fn close_in_steps(&self, asked: Asked<'_>, stamp: &Stamp) -> Result<Closed, NotTaken> {
         let reserve = step(stamp, reads(asked), RESERVATION_ATTEMPTS, message(asked));
-        let reserved = self.transact(&reserve, |snapshot| closeout::reserve(snapshot, asked, stamp)).map_err(in_words)?;
+        let reserved =
+            self.transact(&reserve, |snapshot| closeout::reserve(snapshot, asked, stamp)).map_err(in_words)?;
         let mut closed = Closed { reserved: reserved.outcome, claim: None, claim_changed: false, batch_changed: false };
         if let Asked::Release(request, closing) = asked {
             let step = step(stamp, reads(asked), CLAIM_ATTEMPTS, message(asked));
@@ -79,7 +84,9 @@ fn reads(asked: Asked<'_>) -> Scope {
 
 fn message(asked: Asked<'_>) -> String {
     match asked {
-        Asked::Release(request, closing) => format!("Close {}#{} as {}", request.repo, request.target, closing.terminal),
+        Asked::Release(request, closing) => {
+            format!("Close {}#{} as {}", request.repo, request.target, closing.terminal)
+        }
         Asked::Event(request, closing) => format!("Close a lane of {} as {}", request.batch_id, closing.terminal),
     }
 }

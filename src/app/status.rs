@@ -97,8 +97,7 @@ impl App<'_> {
     /// When the store cannot be read, or the batch is there and is no object.
     pub fn batch_status(&self, batch: &BatchId, freshness: Freshness, wedged_after: i64) -> Result<Read, NoReport> {
         let events = Prefix::events_of(batch);
-        let snapshot =
-            self.gather(freshness, Some(events), |snapshot| status::reads_for_batch(snapshot, batch))?;
+        let snapshot = self.gather(freshness, Some(events), |snapshot| status::reads_for_batch(snapshot, batch))?;
         let report = status::batch_report(&snapshot, batch, self.judged(wedged_after))?;
         Ok(Read::new(report, &snapshot))
     }

@@ -10,7 +10,19 @@ const CLOSEOUT: [&str; 4] = ["terminal", "pr-state", "evidence-url", "workspace"
 pub const SELECTORS: [&str; 4] = ["state-root", "git-dir", "api-url", "backend"];
 
 /// Commands that read or write a store.
-const BACKEND_COMMANDS: [&str; 7] = ["claim", "release", "heartbeat", "record-event", "status", "sync", "hook"];
+const BACKEND_COMMANDS: [&str; 11] = [
+    "claim",
+    "release",
+    "heartbeat",
+    "record-event",
+    "register-batch",
+    "batch-audit",
+    "ready",
+    "drain",
+    "status",
+    "sync",
+    "hook",
+];
 
 /// Checks a whole command line.
 ///

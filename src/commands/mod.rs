@@ -1,14 +1,18 @@
 //! The commands, one file each: what it takes and what it does. This file is the dispatch table.
 
 pub mod arguments;
+pub mod batch_audit;
 pub mod canary;
 pub mod claim;
+pub mod drain;
 pub mod heartbeat;
 pub mod help;
 pub mod hook;
 pub mod hooks;
 pub mod init;
+pub mod ready;
 pub mod record_event;
+pub mod register_batch;
 pub mod release;
 pub mod status;
 pub mod sync;
@@ -36,10 +40,18 @@ pub enum Command {
     Heartbeat(heartbeat::Args),
     /// Give a claim back.
     Release(release::Args),
+    /// Register a batch of lanes.
+    RegisterBatch(register_batch::Args),
     /// Add an event to a batch.
     RecordEvent(record_event::Args),
     /// Show who holds what, and who is at work.
     Status(status::Args),
+    /// Check that a batch's events tell the whole story of its lanes.
+    BatchAudit(batch_audit::Args),
+    /// Show which lanes of a batch can start, and what the others wait for.
+    Ready(ready::Args),
+    /// Tell the workers of a batch or a lane to stop at their next checkpoint.
+    Drain(drain::Args),
     /// Bring this clone's cache of the shared store up to date.
     Sync(sync::Args),
     /// Manage the git hooks that enforce claims.
@@ -65,6 +77,10 @@ impl Command {
             Self::Release(args) => release::run(&args, context),
             Self::RecordEvent(args) => record_event::run(&args, context),
             Self::Status(args) => status::run(&args, context),
+            Self::RegisterBatch(args) => register_batch::run(&args, context),
+            Self::BatchAudit(args) => batch_audit::run(&args, context),
+            Self::Ready(args) => ready::run(&args, context),
+            Self::Drain(args) => drain::run(&args, context),
             Self::Sync(args) => sync::run(&args, context),
             Self::Hooks(args) => hooks::run(&args, context),
             Self::Hook(args) => hook::run(&args, context),

@@ -67,7 +67,12 @@ impl Audit {
     /// Returns the report of a batch that nobody can tell anything about.
     #[must_use]
     pub fn unknown(batch_id: &str, reason: impl Into<String>) -> Self {
-        Self { batch_id: batch_id.to_owned(), verdict: Finding::Unknown, reason: Some(reason.into()), lanes: Vec::new() }
+        Self {
+            batch_id: batch_id.to_owned(),
+            verdict: Finding::Unknown,
+            reason: Some(reason.into()),
+            lanes: Vec::new(),
+        }
     }
 
     /// Returns the report of a batch whose state could not be read.
@@ -103,10 +108,17 @@ pub fn audit(snapshot: &Snapshot, batch_id: &BatchId) -> Result<Audit, Halt> {
     let objects: Vec<Lane<'_>> = super::batch::lane::lanes(batch).collect();
     let trail = Trail::of(id, batch, &objects, listing);
     let mut known = objects.iter();
-    let lanes: Vec<LaneAudit> = listed(batch)
-        .iter()
-        .map(|lane| if lane.is_object() { known.next().map_or_else(malformed, |lane| trail.audit(lane)) } else { malformed() })
-        .collect();
+    let lanes: Vec<LaneAudit> =
+        listed(batch)
+            .iter()
+            .map(|lane| {
+                if lane.is_object() {
+                    known.next().map_or_else(malformed, |lane| trail.audit(lane))
+                } else {
+                    malformed()
+                }
+            })
+            .collect();
     let complete = lanes.iter().all(|lane| lane.complete);
     let verdict = if complete { Finding::Complete } else { Finding::Incomplete };
     Ok(Audit { batch_id: id.to_owned(), verdict, reason: None, lanes })
@@ -169,7 +181,9 @@ impl<'a> Trail<'a> {
     #[must_use]
     pub fn of(batch_id: &'a str, batch: &Members, lanes: &'a [Lane<'a>], listing: &'a Listing) -> Self {
         let repo = present(batch, "repo").map(plain);
-        let counts = |event: &&Members| repo.as_ref().is_none_or(|repo| present(event, "repo").map(plain).as_ref() == Some(repo));
+        let counts = |event: &&Members| {
+            repo.as_ref().is_none_or(|repo| present(event, "repo").map(plain).as_ref() == Some(repo))
+        };
         let events = listing.records.iter().filter_map(|stored| stored.object()).filter(counts).collect();
         Self { batch_id, lanes, events }
     }
@@ -212,9 +226,8 @@ impl<'a> Trail<'a> {
 
     /// Returns the events of a lane: those that name it, its own target, or come from its owner.
     fn attributed(&self, lane: &Lane<'_>) -> Vec<&'a Members> {
-        let owner = lineage::known_owner(lane).filter(|owner| {
-            self.lanes.iter().filter(|other| other.owner.as_deref() == Some(owner)).count() == 1
-        });
+        let owner = lineage::known_owner(lane)
+            .filter(|owner| self.lanes.iter().filter(|other| other.owner.as_deref() == Some(owner)).count() == 1);
         let is_of = |event: &&&Members| {
             let given = |name: &str| present(event, name).map(plain);
             let target = given("target").filter(|target| !target.trim().is_empty());

@@ -11,7 +11,9 @@ pub mod event;
 use serde_json::Value;
 
 use self::authority::authorize;
-use self::event::{LANE_CLOSED, closeout_path, compose, copy_closeout, is_same, lane_carries, stamp_lane, tells_all_of};
+use self::event::{
+    LANE_CLOSED, closeout_path, compose, copy_closeout, is_same, lane_carries, stamp_lane, tells_all_of,
+};
 use super::batch::lane::{Lane, OUTCOMES, lanes};
 use super::decision::{Decision, Edit, Halt, Put, Refusal, RefusalKind, Verdict};
 use super::ids::{BatchId, is_repo};
@@ -295,9 +297,12 @@ fn fill_from_path(claim: &mut Members, stored: &Stored) {
 /// Only these flags reach an event that closes a lane.
 fn event_members(request: &RecordEvent, closing: &Closing) -> Members {
     let mut members = Members::new();
-    for (name, value) in
-        [("agent_id", &request.agent), ("repo", &request.repo), ("target", &request.target), ("branch", &request.branch)]
-    {
+    for (name, value) in [
+        ("agent_id", &request.agent),
+        ("repo", &request.repo),
+        ("target", &request.target),
+        ("branch", &request.branch),
+    ] {
         set(&mut members, name, value.clone());
     }
     closing.put_into(&mut members);

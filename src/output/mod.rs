@@ -2,6 +2,7 @@
 //!
 //! Data goes to stdout, everything else to stderr (cli-contract.md section 1.4).
 
+pub mod batch;
 pub mod error;
 pub mod escape;
 pub mod json;

@@ -24,12 +24,7 @@ pub struct Lineage {
 
 impl Lineage {
     /// Walks the events attributed to `lane`.
-    pub fn of(
-        batch_id: &str,
-        lane: &Lane<'_>,
-        is_unique_target: impl Fn(&str) -> bool,
-        events: &[&Members],
-    ) -> Self {
+    pub fn of(batch_id: &str, lane: &Lane<'_>, is_unique_target: impl Fn(&str) -> bool, events: &[&Members]) -> Self {
         let own: Vec<&Members> = events.iter().filter(|event| kind(event).is_some()).copied().collect();
         let closeouts: Vec<&Members> = own.iter().filter(|event| kind(event) == Some(LANE_CLOSED)).copied().collect();
         let mut lineage = Self {
@@ -150,7 +145,8 @@ fn has_identity(batch_id: &str, lane: &Lane<'_>, event: &Members) -> bool {
 }
 
 fn matches_lane(lane: &Lane<'_>, event: &Members) -> bool {
-    text(event, "lane").is_none_or(|name| name == lane.name) && text(event, "target").is_none_or(|target| lane.covers(target))
+    text(event, "lane").is_none_or(|name| name == lane.name)
+        && text(event, "target").is_none_or(|target| lane.covers(target))
 }
 
 fn status_is(event: &Members, expected: &str) -> bool {
@@ -165,7 +161,9 @@ fn is_step(event: &Members) -> bool {
     let has_old_spelling = ["old_phase", "new_phase"].iter().any(|name| present(event, name).is_some());
     let old_spelling = has_old_spelling.then(|| differs("old_phase") && text(event, "new_phase") == Some(phase));
     let stated = [new_spelling, old_spelling];
-    usable_if_there(event, "status") && stated.iter().any(Option::is_some) && stated.iter().flatten().all(|valid| *valid)
+    usable_if_there(event, "status")
+        && stated.iter().any(Option::is_some)
+        && stated.iter().flatten().all(|valid| *valid)
 }
 
 fn is_closeout(batch_id: &str, lane: &Lane<'_>, event: &Members) -> bool {

@@ -250,9 +250,7 @@ fn drained(batch: &Members, work: Work<'_>) -> Option<Notice> {
 pub fn refuse_claim(seen: &Seen) -> Result<(), Refusal> {
     match &seen.notice {
         Ok(None) => Ok(()),
-        Ok(Some(notice)) => {
-            Err(Refusal::new(RefusalKind::Claimed, format!("CLAIM_REFUSED: {}", notice.message())))
-        }
+        Ok(Some(notice)) => Err(Refusal::new(RefusalKind::Claimed, format!("CLAIM_REFUSED: {}", notice.message()))),
         Err(refusal) => Err(refusal.clone()),
     }
 }

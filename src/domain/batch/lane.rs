@@ -86,7 +86,10 @@ mod tests {
         let members = object(json!({"id": "docs", "agent_id": "w2", "target": 2, "depends_on": "b1:backend"}));
         let lane = Lane::of(&members);
         assert_eq!((lane.name.as_str(), lane.owner_shown()), ("docs", "w2"));
-        assert_eq!((lane.targets.clone(), lane.dependencies.clone()), (vec!["2".to_owned()], vec!["b1:backend".to_owned()]));
+        assert_eq!(
+            (lane.targets.clone(), lane.dependencies.clone()),
+            (vec!["2".to_owned()], vec!["b1:backend".to_owned()])
+        );
         assert!(lane.covers("2") && !lane.covers("02"));
     }
 

@@ -76,9 +76,7 @@ fn check_lane(position: usize, lane: &Value) -> Result<&str, Refusal> {
 fn check_owner(lane_name: &str, lane: &Members) -> Result<(), Refusal> {
     match shadowing(lane, "owner", "agent_id") {
         None | Some(Value::Null) => Err(invalid(format!("batch lane {lane_name} missing owner"))),
-        Some(Value::String(owner)) if owner.is_empty() => {
-            Err(invalid(format!("batch lane {lane_name} missing owner")))
-        }
+        Some(Value::String(owner)) if owner.is_empty() => Err(invalid(format!("batch lane {lane_name} missing owner"))),
         Some(Value::String(owner)) if is_segment(owner) => Ok(()),
         Some(Value::String(owner)) => Err(invalid(format!("invalid lane owner: {}", printable(owner)))),
         Some(_) => Err(invalid(format!("batch lane {lane_name} owner must be a string"))),
@@ -158,8 +156,14 @@ mod tests {
             (json!({"name": "a", "owner": "w"}), "batch lane a missing targets"),
             (json!({"name": "a", "owner": "w", "targets": []}), "batch lane a missing targets"),
             (json!({"name": "a", "owner": "w", "targets": ["1", "a b"]}), "invalid lane target: a b"),
-            (json!({"name": "a", "owner": "w", "targets": 1, "depends_on": "x"}), "batch lane a has invalid dependency ref: x"),
-            (json!({"name": "a", "owner": "w", "targets": 1, "depends_on": ["b:"]}), "batch lane a has invalid dependency ref: b:"),
+            (
+                json!({"name": "a", "owner": "w", "targets": 1, "depends_on": "x"}),
+                "batch lane a has invalid dependency ref: x",
+            ),
+            (
+                json!({"name": "a", "owner": "w", "targets": 1, "depends_on": ["b:"]}),
+                "batch lane a has invalid dependency ref: b:",
+            ),
             (json!({"id": "a", "agent_id": "w", "target": "1", "depends_on": ["b2:x"]}), "valid b1"),
         ] {
             assert_eq!(with_lane(lane), message);
@@ -170,6 +174,9 @@ mod tests {
     fn two_lanes_of_one_name_are_refused() {
         let lane = json!({"name": "a", "owner": "w", "targets": ["1"]});
         assert_eq!(error_of(json!({"batch_id": 5, "lanes": [lane.clone()]}), Some("5")), "valid 5");
-        assert_eq!(error_of(json!({"batch_id": "b1", "lanes": [lane.clone(), lane]}), None), "batch lane a is duplicated");
+        assert_eq!(
+            error_of(json!({"batch_id": "b1", "lanes": [lane.clone(), lane]}), None),
+            "batch lane a is duplicated"
+        );
     }
 }

@@ -122,12 +122,7 @@ fn claim_paths(lane: &Lane<'_>, repo: &RepoName) -> Vec<RecordPath> {
 ///
 /// # Errors
 /// A refusal when the batch is not registered or cannot be read.
-pub fn ready(
-    snapshot: &Snapshot,
-    batch_id: &BatchId,
-    default_repo: &RepoName,
-    judged: Judged,
-) -> Result<Ready, Halt> {
+pub fn ready(snapshot: &Snapshot, batch_id: &BatchId, default_repo: &RepoName, judged: Judged) -> Result<Ready, Halt> {
     let (_, batch) = registered(snapshot, batch_id)?;
     let report = batch_report(snapshot, batch_id, judged)?;
     let repo = repo_of(batch, default_repo);
@@ -140,7 +135,10 @@ pub fn ready(
         let waits_for = standing.waits(batch_id, batch, &repo, &texts(row.get("blocked_on")))?;
         if waits_for.is_empty() { ready.push(name) } else { waiting.push(Waiting { lane: name, waits_for }) }
     }
-    let notes = report.notes.iter().filter(|(section, _)| matches!(*section, "dependencies" | "unresolved_dependencies" | "lanes"));
+    let notes = report
+        .notes
+        .iter()
+        .filter(|(section, _)| matches!(*section, "dependencies" | "unresolved_dependencies" | "lanes"));
     let degraded = notes.map(|(_, note)| note.clone()).collect();
     Ok(Ready { batch_id: batch_id.to_string(), ready, waiting, degraded })
 }
@@ -163,8 +161,7 @@ impl Standing<'_> {
             return Ok(vec![Wait::Ended { status }]);
         }
         let drained = drain::of_lane(batch_id.as_str(), batch, Some(&self.lane.name));
-        let mut waits: Vec<Wait> =
-            drained.into_iter().map(|Notice { reason, .. }| Wait::Drained { reason }).collect();
+        let mut waits: Vec<Wait> = drained.into_iter().map(|Notice { reason, .. }| Wait::Drained { reason }).collect();
         waits.extend(blocked_on.iter().map(|lane| Wait::Dependency { lane: lane.clone() }));
         for path in claim_paths(self.lane, repo) {
             if let Some(claim) = self.snapshot.get(&path)? {
@@ -229,7 +226,9 @@ mod tests {
         for _ in 0..3 {
             let mut wanted = crate::domain::status::reads_for_batch(&state, &batch_id);
             wanted.extend(claims_and_holders(&state, &batch_id, &repo));
-            wanted.into_iter().for_each(|path| drop(state.records.entry(path).or_insert(None)));
+            for path in wanted {
+                state.records.entry(path).or_insert(None);
+            }
         }
         ready(&state, &batch_id, &repo, judged()).unwrap()
     }
@@ -285,7 +284,8 @@ mod tests {
     fn a_drained_or_closed_lane_never_starts() {
         let mut closed = lane("a", "w1", "1", json!(null));
         closed["terminal"] = json!("abandoned");
-        let batch = json!({"drained": [{"lane": "b", "reason": "stop"}], "lanes": [closed, lane("b", "w2", "2", json!(null))]});
+        let batch =
+            json!({"drained": [{"lane": "b", "reason": "stop"}], "lanes": [closed, lane("b", "w2", "2", json!(null))]});
         let sorted = sorted(batch, vec![]);
         let waits: Vec<&Wait> = sorted.waiting.iter().flat_map(|lane| &lane.waits_for).collect();
         assert_eq!(waits, [&Wait::Ended { status: "abandoned".into() }, &Wait::Drained { reason: "stop".into() }]);

@@ -110,7 +110,16 @@ mod tests {
         let decision = register(&snapshot(vec![], &[PATH]), &request, &stamp(0)).unwrap();
         let batch = &put(&decision, PATH).members;
         assert_eq!(*batch, decision.outcome);
-        let order = ["custom", "batch_id", "lanes", "schema_version", "registered_at", "updated_at", "launch_prompt", "synthetic"];
+        let order = [
+            "custom",
+            "batch_id",
+            "lanes",
+            "schema_version",
+            "registered_at",
+            "updated_at",
+            "launch_prompt",
+            "synthetic",
+        ];
         assert_eq!(keys(batch), order);
         assert_eq!(batch["lanes"], manifest()["lanes"]);
         assert_eq!((&batch["registered_at"], &batch["updated_at"]), (&json!(when(0)), &json!(when(0))));

@@ -18,12 +18,7 @@ use crate::domain::snapshot::{Freshness, Snapshot};
 ///
 /// # Errors
 /// A refusal when the agent may not, or the trail cannot be read; [`Halt`] for the claim and the trail.
-pub fn authorize(
-    snapshot: &Snapshot,
-    subject: &Subject,
-    batch: &Members,
-    lane: &Lane<'_>,
-) -> Result<Freshness, Halt> {
+pub fn authorize(snapshot: &Snapshot, subject: &Subject, batch: &Members, lane: &Lane<'_>) -> Result<Freshness, Halt> {
     if lane.owner.as_deref() == Some(subject.agent.as_str()) {
         return Ok(Freshness::Cached);
     }

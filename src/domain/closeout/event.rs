@@ -21,8 +21,10 @@ const ID_BYTES: usize = 8;
 /// Returns the id of a lane's closeout: `lane_closed-` and 16 hex digits of the lane's name.
 #[must_use]
 pub fn closeout_id(lane: &str) -> EventId {
-    let digest: String = Sha256::digest(lane.as_bytes()).iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
-    EventId::parse("event-id", &format!("{LANE_CLOSED}-{digest}")).expect("a word, a hyphen and hex digits make a segment")
+    let digest: String =
+        Sha256::digest(lane.as_bytes()).iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    EventId::parse("event-id", &format!("{LANE_CLOSED}-{digest}"))
+        .expect("a word, a hyphen and hex digits make a segment")
 }
 
 /// Returns where a lane's closeout is reserved.
@@ -294,7 +296,17 @@ mod tests {
         for good in ["https://x.test", "http://u@x.test:80/a?b#c", "https://[::1]/"] {
             assert!(is_acceptable_address(good), "{good}");
         }
-        for bad in ["", "x.test", "HTTPS://x.test", "https://", "https:///a", "https://u@/a", "http://:80", "https://x.test/a b", "ftp://x"] {
+        for bad in [
+            "",
+            "x.test",
+            "HTTPS://x.test",
+            "https://",
+            "https:///a",
+            "https://u@/a",
+            "http://:80",
+            "https://x.test/a b",
+            "ftp://x",
+        ] {
             assert!(!is_acceptable_address(bad), "{bad}");
         }
     }

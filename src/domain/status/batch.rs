@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::lanes::{Lanes, Owners};
-use super::{
-    HeartbeatRow, Judged, Pass, ReportScope, StatusReport, batch_row, event_row, heartbeat_row, shown,
-};
+use super::{HeartbeatRow, Judged, Pass, ReportScope, StatusReport, batch_row, event_row, heartbeat_row, shown};
 use crate::domain::batch::lane::{Lane, lanes, split_reference};
 use crate::domain::decision::Refusal;
 use crate::domain::ids::{AgentId, BatchId};
@@ -170,7 +168,8 @@ impl OneBatch<'_> {
         let joined = |what: &str, texts: Vec<String>| {
             (!texts.is_empty()).then(|| format!("{what} dependency refs: {}", texts.join(", ")))
         };
-        let parts: Vec<String> = [joined("malformed", malformed), joined("unreadable", unreadable)].into_iter().flatten().collect();
+        let parts: Vec<String> =
+            [joined("malformed", malformed), joined("unreadable", unreadable)].into_iter().flatten().collect();
         if !parts.is_empty() {
             pass.notes.push(("dependencies", parts.join("; ")));
         }

@@ -128,7 +128,8 @@ impl<'a> Lane<'a> {
         let satisfied =
             |dependency: &&String| statuses.get(*dependency).is_some_and(|status| SATISFYING.contains(status));
         let dependencies = &self.lane.dependencies;
-        let blocked_on: Vec<String> = dependencies.iter().filter(|dependency| !satisfied(dependency)).cloned().collect();
+        let blocked_on: Vec<String> =
+            dependencies.iter().filter(|dependency| !satisfied(dependency)).cloned().collect();
         let mut row = Members::new();
         let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);
         put("name", self.lane.name.clone().into());
