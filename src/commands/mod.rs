@@ -18,13 +18,17 @@ pub mod status;
 pub mod sync;
 pub mod version;
 
+#[cfg(test)]
+mod tests;
+
 use clap::{CommandFactory, Parser};
 
 use crate::cli::context::Context;
 use crate::error::CommandError;
 
-/// A command with its arguments.
+/// A command with its arguments. The help of each is the doc comment of its arguments.
 #[derive(Debug, Parser)]
+#[expect(missing_docs, reason = "a doc comment here would take the place of that help")]
 #[command(
     name = "agent-coord",
     about = "Git-native coordination for coding agents",
@@ -32,35 +36,20 @@ use crate::error::CommandError;
     disable_version_flag = true
 )]
 pub enum Command {
-    /// Make the coordination store of this clone, or join a shared one.
     Init(init::Args),
-    /// Claim a target, or renew the claim held on it.
     Claim(claim::Args),
-    /// Say that this agent is at work, and on what.
     Heartbeat(heartbeat::Args),
-    /// Give a claim back.
     Release(release::Args),
-    /// Register a batch of lanes.
     RegisterBatch(register_batch::Args),
-    /// Add an event to a batch.
     RecordEvent(record_event::Args),
-    /// Show who holds what, and who is at work.
     Status(status::Args),
-    /// Check that a batch's events tell the whole story of its lanes.
     BatchAudit(batch_audit::Args),
-    /// Show which lanes of a batch can start, and what the others wait for.
     Ready(ready::Args),
-    /// Tell the workers of a batch or a lane to stop at their next checkpoint.
     Drain(drain::Args),
-    /// Bring this clone's cache of the shared store up to date.
     Sync(sync::Args),
-    /// Manage the git hooks that enforce claims.
     Hooks(hooks::Args),
-    /// Run the checks of a git hook.
     Hook(hook::Args),
-    /// Remember the commit a branch stands at, to notice when its history is rewritten.
     Canary(canary::Args),
-    /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
 

@@ -49,17 +49,17 @@ pub struct Args {
     /// What happened, in a sentence
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreArgs,
     #[command(flatten)]
     typed: TypedArgs,
     #[command(flatten)]
     closing: ClosingArgs,
     #[command(flatten)]
     metadata: MetadataArgs,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    store: StoreArgs,
 }
 
 /// The options that belong to one type of event each.

@@ -34,15 +34,15 @@ pub struct Args {
     /// What that agent should know
     #[arg(long, value_name = "TEXT")]
     handoff_note: Option<String>,
-    #[command(flatten)]
-    closing: ClosingArgs,
-    #[command(flatten)]
-    metadata: MetadataArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    closing: ClosingArgs,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 /// Gives a claim back.

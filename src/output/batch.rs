@@ -1,8 +1,8 @@
 //! The texts of `batch-audit` (cli-contract.md section 9.1) and `ready`.
 
-use super::escape::one_line;
 use crate::domain::audit::{Audit, Finding, LaneAudit};
 use crate::domain::batch::ready::{LaneName, Ready, Wait};
+use crate::domain::printable::printable;
 
 /// Returns an audit as text.
 #[must_use]
@@ -55,5 +55,5 @@ fn wait(wait: &Wait) -> String {
 }
 
 fn page(lines: impl Iterator<Item = String>) -> String {
-    lines.map(|line| format!("{}\n", one_line(&line))).collect()
+    lines.map(|line| format!("{}\n", printable(&line))).collect()
 }

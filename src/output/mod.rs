@@ -4,7 +4,6 @@
 
 pub mod batch;
 pub mod error;
-pub mod escape;
 pub mod json;
 pub mod printer;
 pub mod status;
