@@ -29,6 +29,7 @@ use crate::error::CommandError;
 /// A command with its arguments. The help of each is the doc comment of its arguments.
 #[derive(Debug, Parser)]
 #[expect(missing_docs, reason = "a doc comment here would take the place of that help")]
+#[allow(clippy::large_enum_variant, reason = "a process makes one")]
 #[command(
     name = "agent-coord",
     about = "Git-native coordination for coding agents",
