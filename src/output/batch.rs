@@ -49,7 +49,7 @@ fn wait(wait: &Wait) -> String {
         Wait::Ended { status } => format!("ended {status}"),
         Wait::Drained { reason } => format!("drained: {reason}"),
         Wait::Dependency { lane } => format!("waits for {lane}"),
-        Wait::Claim { target, agent_id, liveness } => format!("{target} claimed by {agent_id} {liveness}"),
+        Wait::Claim { target, agent_id, liveness } => format!("claim on {target} held by {agent_id} {liveness}"),
         Wait::Unreadable { path } => format!("{path} cannot be read"),
     }
 }

@@ -137,7 +137,7 @@ fn every_clone_sorts_and_audits_the_same() {
     register(&team);
     team.run(0, "claim 42 --agent-id w1 --batch-id b1").ok();
     let waiting = "ready\n- lane docs owner w2 targets 43\nwaiting\n\
-                   - lane backend owner w1 targets 42 42 claimed by w1 no-heartbeat\n";
+                   - lane backend owner w1 targets 42 claim on 42 held by w1 no-heartbeat\n";
     assert_eq!(team.run(1, "ready --batch-id b1").ok().stdout, waiting);
     team.run(0, "release 42 --agent-id w1 --terminal done --host codex").ok();
     let audit = team.run(1, "batch-audit --batch-id b1").expect_code(1);
