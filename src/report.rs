@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::domain::batch::drain::Notice;
 use crate::domain::record::{self, Members};
 
 /// The version of the command line's contract: texts, exit codes and JSON.
@@ -15,6 +16,8 @@ pub struct Written {
     record: Members,
     generation: Option<i64>,
     warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drained: Option<Notice>,
 }
 
 impl Written {
@@ -22,6 +25,13 @@ impl Written {
     #[must_use]
     pub fn new(outcome: &'static str, record: Members, warnings: Vec<String>) -> Self {
         let generation = record::integer(&record, "generation");
-        Self { version: CONTRACT_VERSION, outcome, record, generation, warnings }
+        Self { version: CONTRACT_VERSION, outcome, record, generation, warnings, drained: None }
+    }
+
+    /// Adds the drain of the lane that the record is about (design.md section 4).
+    #[must_use]
+    pub fn with_drain(mut self, drained: Option<Notice>) -> Self {
+        self.drained = drained;
+        self
     }
 }

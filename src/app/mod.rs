@@ -1,7 +1,9 @@
 //! The only place where reading, deciding and writing meet.
 
 pub mod attention;
+pub mod batch;
 pub mod claim;
+pub mod closeout;
 pub mod heartbeat;
 pub mod log;
 pub mod mirror;

@@ -2,12 +2,14 @@
 
 use super::App;
 use crate::domain::decision::Refusal;
-use crate::domain::ids::{RepoName, Target};
+use crate::domain::ids::{BatchId, RepoName, Target};
 use crate::domain::path::{Family, Prefix, RecordPath};
 use crate::domain::snapshot::{Freshness, Scope, Snapshot};
 use crate::domain::status::{self, Candidate, Judged, StatusReport};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
+
+use std::collections::BTreeSet;
 
 use thiserror::Error;
 
@@ -89,7 +91,43 @@ impl App<'_> {
         }
     }
 
-    fn judged(&self, wedged_after: i64) -> Judged {
+    /// Reports on one batch: its events, the heartbeats of its lanes' owners, and the lanes they depend on.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the batch is there and is no object.
+    pub fn batch_status(&self, batch: &BatchId, freshness: Freshness, wedged_after: i64) -> Result<Read, NoReport> {
+        let events = Prefix::events_of(batch);
+        let snapshot = self.gather(freshness, Some(events), |snapshot| status::reads_for_batch(snapshot, batch))?;
+        let report = status::batch_report(&snapshot, batch, self.judged(wedged_after))?;
+        Ok(Read::new(report, &snapshot))
+    }
+
+    /// Reads whatever `wanted` asks for, until it asks for nothing more. What this clone last saw tells most of it, so
+    /// that a remote is usually asked once.
+    pub(super) fn gather(
+        &self,
+        freshness: Freshness,
+        listing: Option<Prefix>,
+        wanted: impl Fn(&Snapshot) -> BTreeSet<RecordPath>,
+    ) -> Result<Snapshot, StoreError> {
+        let mut scope = Scope::default();
+        scope.prefixes.extend(listing);
+        let mut at = Freshness::Cached;
+        loop {
+            let snapshot = self.store.snapshot(&scope, at, &self.deadline)?;
+            let missing: BTreeSet<RecordPath> =
+                wanted(&snapshot).into_iter().filter(|path| !snapshot.records.contains_key(path)).collect();
+            if missing.is_empty() && snapshot.freshness >= freshness {
+                return Ok(snapshot);
+            }
+            if missing.is_empty() {
+                at = freshness;
+            }
+            scope.records.extend(missing);
+        }
+    }
+
+    pub(super) fn judged(&self, wedged_after: i64) -> Judged {
         Judged { now: self.clock.now(), wedged_after: self.store.abilities().fencing.then_some(wedged_after) }
     }
 }

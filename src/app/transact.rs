@@ -69,7 +69,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 impl App<'_> {
     /// Takes one step: reads, lets `decide` decide, commits, and does so again when the race was lost.
     ///
-    /// Every record that `decide` read and does not write is guarded in the same transaction. A decision that writes
+    /// Every record that `decide` read and does not write is guarded in the same transaction. A directory cannot be
+    /// guarded, so a decision that rests on one has the basis [`Freshness::Fetched`]. A decision that writes
     /// nothing, and every refusal, rests on state fetched after the command began.
     ///
     /// # Errors
@@ -87,6 +88,11 @@ impl App<'_> {
             let decision = match decide(&snapshot) {
                 Err(Halt::Read(path)) => {
                     scope.records.insert(path);
+                    snapshot = self.store.snapshot(&scope, freshness, &self.deadline)?;
+                    continue;
+                }
+                Err(Halt::List(prefix)) => {
+                    scope.prefixes.insert(prefix);
                     snapshot = self.store.snapshot(&scope, freshness, &self.deadline)?;
                     continue;
                 }

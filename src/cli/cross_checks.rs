@@ -10,13 +10,17 @@ const CLOSEOUT: [&str; 4] = ["terminal", "pr-state", "evidence-url", "workspace"
 pub const SELECTORS: [&str; 4] = ["state-root", "git-dir", "api-url", "backend"];
 
 /// Commands that read or write a store.
-const BACKEND_COMMANDS: [&str; 12] = [
+const BACKEND_COMMANDS: [&str; 16] = [
     "claim",
     "release",
     "heartbeat",
+    "register-batch",
     "record-event",
     "status",
     "log",
+    "batch-audit",
+    "ready",
+    "drain",
     "attention-upsert",
     "attention-resolve",
     "attention-get",

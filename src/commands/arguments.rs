@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+use crate::domain::closeout::Closing;
 use crate::domain::request::Metadata;
 use crate::error::CommandError;
 
@@ -60,6 +61,43 @@ impl MetadataArgs {
             synthetic_kind: self.synthetic_kind.clone(),
         }
     }
+}
+
+/// The options that close a lane.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Terminal closeout")]
+pub struct ClosingArgs {
+    /// The outcome of the lane, which this closes: done, abandoned, superseded
+    #[arg(long, value_name = "OUTCOME")]
+    terminal: Option<String>,
+    /// How the pull request stands
+    #[arg(long, value_name = "STATE")]
+    pr_state: Option<String>,
+    /// What shows the outcome
+    #[arg(long, value_name = "URL")]
+    evidence_url: Option<String>,
+    /// The workspace the work belongs to; `default` when absent
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+}
+
+impl ClosingArgs {
+    /// Returns the closeout, when `--terminal` is given.
+    #[must_use]
+    pub fn to_closing(&self) -> Option<Closing> {
+        let terminal = self.terminal.clone()?;
+        let (pr_state, evidence_url, workspace) =
+            (self.pr_state.clone(), self.evidence_url.clone(), self.workspace.clone());
+        Some(Closing { terminal, pr_state, evidence_url, workspace })
+    }
+}
+
+/// Returns the value of an option that must be given.
+///
+/// # Errors
+/// When it is absent or empty.
+pub fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, CommandError> {
+    value.filter(|value| !value.is_empty()).ok_or_else(|| CommandError::usage(format!("missing required --{name}")))
 }
 
 /// Who acts, and on what.

@@ -63,10 +63,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     for warning in &warnings {
         context.printer.warning(warning);
     }
+    if let Some(drained) = &acquired.drained {
+        context.printer.warning(&drained.message());
+    }
     let (repo, target, agent) = (&request.repo, &request.target, &request.agent);
     let until = text(&acquired.record, "expires_at").unwrap_or_default();
     let line = format!("claimed {repo}#{target} by {agent} until {until}");
-    Written::new(outcome(acquired.way), acquired.record, warnings).print(&mut context.printer, args.json, &line);
+    let written = Written::new(outcome(acquired.way), acquired.record, warnings).with_drain(acquired.drained);
+    written.print(&mut context.printer, args.json, &line);
     Ok(0)
 }
 

@@ -60,6 +60,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     for warning in &beaten.warnings {
         told &= context.printer.warning(warning);
     }
+    if let Some(drained) = &beaten.drained {
+        context.printer.warning(&drained.message());
+    }
     if let Some(lost) = &beaten.lost {
         told &= context.printer.message(lost);
     }
@@ -70,7 +73,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
         return Ok(crate::error::Kind::ClaimRefused.exit_code());
     }
     let line = format!("heartbeat {} {}", request.agent, text(&beaten.record, "updated_at").unwrap_or_default());
-    Written::new("recorded", beaten.record, beaten.warnings).print(&mut context.printer, args.json, &line);
+    let written = Written::new("recorded", beaten.record, beaten.warnings).with_drain(beaten.drained);
+    written.print(&mut context.printer, args.json, &line);
     Ok(0)
 }
 

@@ -2,15 +2,19 @@
 
 pub mod arguments;
 pub mod attention;
+pub mod batch_audit;
 pub mod canary;
 pub mod claim;
+pub mod drain;
 pub mod heartbeat;
 pub mod help;
 pub mod hook;
 pub mod hooks;
 pub mod init;
 pub mod log;
+pub mod ready;
 pub mod record_event;
+pub mod register_batch;
 pub mod release;
 pub mod status;
 pub mod sync;
@@ -27,6 +31,7 @@ use crate::error::CommandError;
 /// A command with its arguments. The help of each is the doc comment of its arguments.
 #[derive(Debug, Parser)]
 #[expect(missing_docs, reason = "a doc comment here would take the place of that help")]
+#[allow(clippy::large_enum_variant, reason = "a process makes one")]
 #[command(
     name = "agent-coord",
     about = "Git-native coordination for coding agents",
@@ -38,6 +43,7 @@ pub enum Command {
     Claim(claim::Args),
     Heartbeat(heartbeat::Args),
     Release(release::Args),
+    RegisterBatch(register_batch::Args),
     RecordEvent(record_event::Args),
     Status(status::Args),
     Log(log::Args),
@@ -45,6 +51,9 @@ pub enum Command {
     AttentionResolve(attention::resolve::Args),
     AttentionGet(attention::get::Args),
     AttentionList(attention::list::Args),
+    BatchAudit(batch_audit::Args),
+    Ready(ready::Args),
+    Drain(drain::Args),
     Sync(sync::Args),
     Hooks(hooks::Args),
     Hook(hook::Args),
@@ -70,6 +79,10 @@ impl Command {
             Self::AttentionResolve(args) => attention::resolve::run(&args, context),
             Self::AttentionGet(args) => attention::get::run(&args, context),
             Self::AttentionList(args) => attention::list::run(&args, context),
+            Self::RegisterBatch(args) => register_batch::run(&args, context),
+            Self::BatchAudit(args) => batch_audit::run(&args, context),
+            Self::Ready(args) => ready::run(&args, context),
+            Self::Drain(args) => drain::run(&args, context),
             Self::Sync(args) => sync::run(&args, context),
             Self::Hooks(args) => hooks::run(&args, context),
             Self::Hook(args) => hook::run(&args, context),

@@ -1,19 +1,22 @@
 //! `record-event` (cli-contract.md section 6).
 
 use super::StoreArgs;
-use super::arguments::MetadataArgs;
+use super::arguments::{ClosingArgs, MetadataArgs, required};
 use crate::app;
 use crate::cli::acting;
 use crate::cli::context::{Context, Opened};
+use crate::domain::closeout::{Asked, Closing, closes_a_lane};
 use crate::domain::ids::BatchId;
-use crate::domain::record::Members;
+use crate::domain::record::{Members, text};
+use crate::domain::record_event::check_lane;
 use crate::domain::request::{RecordEvent, Tenure};
 use crate::error::CommandError;
 use crate::report::Written;
 
 /// Adds an event to a batch.
 ///
-/// help_requested, escalation_requested, error and human_intervention have options of their own; any other type is free.
+/// help_requested, escalation_requested, error and human_intervention have options of their own. lane_closed closes a
+/// lane, once and for all. Any other type is free.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agent-coord record-event --batch-id b1 --type help_requested --lane docs --reason question --message 'which branch?'
@@ -53,6 +56,8 @@ pub struct Args {
     store: StoreArgs,
     #[command(flatten)]
     typed: TypedArgs,
+    #[command(flatten)]
+    closing: ClosingArgs,
     #[command(flatten)]
     metadata: MetadataArgs,
 }
@@ -106,12 +111,42 @@ impl TypedArgs {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     let opened = context.open()?;
     let request = request(args, context, &opened)?;
+    if closes_a_lane(&request.event_type) {
+        return close(args, context, &opened, &request);
+    }
     let recorded = app::record_event::record_event(&opened.app(), &request)?;
     for warning in &recorded.warnings {
         context.printer.warning(warning);
     }
     let line = format!("recorded event {} {}", request.batch_id, recorded.event_id);
     Written::new("recorded", recorded.record, recorded.warnings).print(&mut context.printer, args.json, &line);
+    Ok(0)
+}
+
+/// Closes a lane by an event alone.
+fn close(
+    args: &Args,
+    context: &mut Context<'_>,
+    opened: &Opened<'_>,
+    request: &RecordEvent,
+) -> Result<u8, CommandError> {
+    let closing = args.closing.to_closing();
+    closing.as_ref().map_or(Ok(()), Closing::check)?;
+    let closing = closing.ok_or_else(|| CommandError::usage("missing required --terminal"))?;
+    required("agent-id", request.agent.as_deref())?;
+    let repo = required("repo", request.repo.as_deref())?;
+    let target = required("target", request.target.as_deref())?;
+    let asked = Asked::Event(request, &closing);
+    asked.check()?;
+    check_lane(request)?;
+    let closed = opened.app().close(asked)?;
+    let event_id = text(&closed.reserved.event, "event_id").unwrap_or_default();
+    let (outcome, line) = match (closed.reserved.created, closed.changed()) {
+        (true, _) => ("recorded", format!("recorded event {} {event_id}", request.batch_id)),
+        (false, true) => ("reconciled", format!("reconciled terminal closeout for {repo}#{target}")),
+        (false, false) => ("already_closed", format!("lane already closed for {repo}#{target}")),
+    };
+    Written::new(outcome, closed.reserved.event, Vec::new()).print(&mut context.printer, args.json, &line);
     Ok(0)
 }
 
@@ -133,10 +168,6 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Re
         attribution: context.sources(&opened.repository).attribution(),
         tenure: tenure(args, context, opened)?,
     })
-}
-
-fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, CommandError> {
-    value.filter(|value| !value.is_empty()).ok_or_else(|| CommandError::usage(format!("missing required --{name}")))
 }
 
 /// Returns the tenure of the claim the event names, unless the event is from another agent.

@@ -1,11 +1,12 @@
 //! `release` (cli-contract.md section 3).
 
 use super::StoreArgs;
-use super::arguments::{MetadataArgs, WorkItemArgs};
+use super::arguments::{ClosingArgs, MetadataArgs, WorkItemArgs};
 use crate::app;
 use crate::app::transact::NotTaken;
 use crate::cli::acting::{self, Acting};
 use crate::cli::context::{Context, Opened};
+use crate::domain::closeout::{Asked, Closing};
 use crate::domain::decision::RefusalKind;
 use crate::domain::ids::{RepoName, Target};
 use crate::domain::request::Release;
@@ -13,15 +14,14 @@ use crate::error::CommandError;
 use crate::report::Written;
 use crate::worktree::held;
 
-const TERMINAL: [&str; 3] = ["done", "abandoned", "superseded"];
-
 /// Gives a claim back.
 ///
 /// Without TARGET it gives back the one claim that this worktree holds.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agent-coord release 42
-  agent-coord release 42 --handoff-to w2 --handoff-note 'tests are red'")]
+  agent-coord release 42 --handoff-to w2 --handoff-note 'tests are red'
+  agent-coord release 42 --terminal done --pr-state merged --evidence-url https://ci.example/1")]
 pub struct Args {
     #[command(flatten)]
     item: WorkItemArgs,
@@ -34,14 +34,13 @@ pub struct Args {
     /// What that agent should know
     #[arg(long, value_name = "TEXT")]
     handoff_note: Option<String>,
-    /// The outcome of the lane
-    #[arg(long, value_name = "OUTCOME", hide = true)]
-    terminal: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    closing: ClosingArgs,
     #[command(flatten)]
     metadata: MetadataArgs,
 }
@@ -51,43 +50,78 @@ pub struct Args {
 /// # Errors
 /// When the claim is not this agent's to give, or it is not known whether it was given back.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
-    refuse_closeout(args)?;
     let opened = context.open()?;
     let request = request(args, context, &opened)?;
-    let result = app::release::release(&opened.app(), &request);
+    match args.closing.to_closing() {
+        Some(closing) => close(args, context, &opened, &request, &closing),
+        None => release(args, context, &opened, &request),
+    }
+}
+
+fn release(args: &Args, context: &mut Context<'_>, opened: &Opened<'_>, request: &Release) -> Result<u8, CommandError> {
+    let result = app::release::release(&opened.app(), request);
     let forgotten = match &result {
-        Ok(_) => forget(&opened, &request),
+        Ok(_) => forget(opened, request),
         // Given back, and not ours any more: nothing is left to remember. A claim that a successor of this agent holds
         // stays remembered, or the next try would give back the successor's.
-        Err(NotTaken::Refused(refusal)) if refusal.kind == RefusalKind::Invalid => forget(&opened, &request),
+        Err(NotTaken::Refused(refusal)) if refusal.kind == RefusalKind::Invalid => forget(opened, request),
         Err(_) => None,
     };
     let released = result?;
     let warnings: Vec<String> = released.warnings.into_iter().chain(forgotten).collect();
-    for warning in &warnings {
+    let line = format!("released {}#{} by {}", request.repo, request.target, request.agent);
+    print(args, context, Written::new("released", released.record, warnings.clone()), &warnings, &line)
+}
+
+/// Gives the claim back for good, and closes its lane.
+fn close(
+    args: &Args,
+    context: &mut Context<'_>,
+    opened: &Opened<'_>,
+    request: &Release,
+    closing: &Closing,
+) -> Result<u8, CommandError> {
+    // A closeout can be refused for many reasons while the claim is still held, so only success forgets it.
+    let closed = opened.app().close(Asked::Release(request, closing))?;
+    let warnings: Vec<String> = forget(opened, request).into_iter().collect();
+    let item = format!("{}#{}", request.repo, request.target);
+    let (outcome, line) = if closed.changed() {
+        ("released", format!("released {item} by {}", request.agent))
+    } else {
+        ("already_closed", format!("lane already closed for {item}"))
+    };
+    let written = Written::new(outcome, closed.claim.unwrap_or_default(), warnings.clone());
+    print(args, context, written, &warnings, &line)
+}
+
+fn print(
+    args: &Args,
+    context: &mut Context<'_>,
+    written: Written,
+    warnings: &[String],
+    line: &str,
+) -> Result<u8, CommandError> {
+    for warning in warnings {
         context.printer.warning(warning);
     }
-    let line = format!("released {}#{} by {}", request.repo, request.target, request.agent);
-    Written::new("released", released.record, warnings).print(&mut context.printer, args.json, &line);
+    written.print(&mut context.printer, args.json, line);
     Ok(0)
 }
 
-/// Refuses a terminal closeout: a wrong one in the contract's words, a right one because this version has none.
-fn refuse_closeout(args: &Args) -> Result<(), CommandError> {
-    let Some(terminal) = args.terminal.as_deref().filter(|terminal| !terminal.is_empty()) else { return Ok(()) };
-    if !TERMINAL.contains(&terminal) {
-        return Err(CommandError::usage(format!("--terminal must be one of: {}", TERMINAL.join(", "))));
-    }
-    if args.handoff_to.is_some() || args.handoff_note.is_some() {
-        return Err(CommandError::usage("--terminal cannot be combined with --handoff-to or --handoff-note"));
-    }
-    Err(CommandError::unsupported("a terminal closeout (--terminal) is"))
-}
-
 fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Release, CommandError> {
-    let (repo, target) = match args.item.target()? {
-        Some(target) => (context.target_repo(opened)?, Target::parse("target", target)?),
-        None => the_one_held(args, context, opened)?,
+    let named = args.item.target()?;
+    let held = if named.is_none() { Some(the_one_held(args, context, opened)?) } else { None };
+    let closing = args.closing.to_closing();
+    if let Some(closing) = &closing {
+        check_closing(args, closing)?;
+    }
+    let field = if closing.is_some() { "terminal closeout" } else { "target" };
+    let (repo, target) = match held {
+        Some(held) => held,
+        None => {
+            let repo = RepoName::parse(field, &context.repo(opened)?.value)?;
+            (repo, Target::parse("target", named.unwrap_or_default())?)
+        }
     };
     let acting = Acting::on(context, opened, repo.as_str(), target.as_str())?;
     Ok(Release {
@@ -100,6 +134,14 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Re
         handoff_note: args.handoff_note.clone(),
         attribution: context.sources(&opened.repository).attribution(),
     })
+}
+
+fn check_closing(args: &Args, closing: &Closing) -> Result<(), CommandError> {
+    closing.check()?;
+    if args.handoff_to.is_some() || args.handoff_note.is_some() {
+        return Err(CommandError::usage("--terminal cannot be combined with --handoff-to or --handoff-note"));
+    }
+    Ok(())
 }
 
 /// Returns the one claim that this worktree holds; giving back one of several would be a guess.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::app::status::{NoReport, Read};
 use crate::cli::context::{Context, Opened};
-use crate::domain::ids::{RepoName, Target};
+use crate::domain::ids::{BatchId, RepoName, Target};
 use crate::domain::snapshot::Freshness;
 use crate::domain::status::StatusReport;
 use crate::domain::time::Timestamp;
@@ -14,11 +14,13 @@ use crate::report::CONTRACT_VERSION;
 
 use super::StoreArgs;
 
-/// Shows claims, heartbeats, batches and events: all of them, or those of one target under all its spellings.
+/// Shows claims, heartbeats, batches and events: all of them, those of one target under all its spellings, or those of
+/// one batch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agent-coord status
   agent-coord status --repo OWNER/REPO --target 42 --json
+  agent-coord status --batch-id b1
   agent-coord status --cached")]
 pub struct Args {
     /// The repository of the target to report on
@@ -28,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     /// The batch to report on
-    #[arg(long, value_name = "ID", hide = true)]
+    #[arg(long, value_name = "ID")]
     batch_id: Option<String>,
     /// List archived records, too
     #[arg(long)]
@@ -77,15 +79,15 @@ fn read(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Read,
     let wedged_after = context.sources(&opened.repository).wedged_after_seconds()?.value;
     let given = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
     let (repo, target, batch) = (given(&args.repo), given(&args.target), given(&args.batch_id));
-    if batch.is_some() {
-        if repo.is_some() || target.is_some() {
-            return Err(CommandError::usage("--batch-id cannot be combined with --repo or --target"));
-        }
-        return Err(CommandError::unsupported("status of one batch (--batch-id) is")
-            .with_hint("`agent-coord status` lists every batch with its lanes"));
+    if batch.is_some() && (repo.is_some() || target.is_some()) {
+        return Err(CommandError::usage("--batch-id cannot be combined with --repo or --target"));
     }
     let app = opened.app();
     let read = match (repo, target) {
+        (None, None) if batch.is_some() => {
+            let batch = BatchId::parse("batch-id", &batch.unwrap_or_default())?;
+            app.batch_status(&batch, freshness, wedged_after)?
+        }
         (None, None) => return Ok(app.status(freshness, wedged_after, args.include_archived)?),
         (Some(_), None) => return Err(CommandError::usage("missing required --target")),
         (None, Some(_)) => return Err(CommandError::usage("missing required --repo")),

@@ -24,6 +24,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::{Abilities, CommitError, Receipt, Store, StoreError, StoreErrorKind, Transaction};
 use crate::world::{CountedRandomness, Deadline, Environment, SteppedClock, World};
 
+mod batches;
+
 /// A clone whose state lives in memory.
 struct Desk {
     directory: tempfile::TempDir,
@@ -434,9 +436,7 @@ fn usage_errors_are_one_line_and_exit_1() {
 #[test]
 fn what_this_version_does_not_do_is_said_and_exits_2() {
     let desk = Desk::new();
-    for line in ["status --batch-id b1", "release 42 --terminal done", "claim 42 --api-url https://x.test"] {
-        assert_eq!(desk.code(line), "exit 2", "{line}");
-    }
+    assert_eq!(desk.code("claim 42 --api-url https://x.test"), "exit 2");
 }
 
 #[test]

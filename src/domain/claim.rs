@@ -1,5 +1,6 @@
 //! Acquiring, renewing, taking over and superseding a claim (cli-contract.md section 2, design.md section 4).
 
+use super::batch::drain::Notice;
 use super::claim_record::{Carry, changes_lane, compose};
 use super::decision::{Decision, Edit, Halt, Put, Refusal, RefusalKind, Verdict};
 use super::event::{Lifecycle, claim_acquired};
@@ -28,6 +29,8 @@ pub struct Acquired {
     pub lost_tenure: Option<String>,
     /// What to warn of, without `warning: `.
     pub warnings: Vec<String>,
+    /// The drain of the lane that the claim is for, when it was renewed all the same.
+    pub drained: Option<Notice>,
 }
 
 /// How a claim came to be held.
@@ -298,6 +301,7 @@ impl Asking<'_> {
             way,
             generation,
             warnings,
+            drained: None,
         };
         Ok(Decision { edits, outcome, basis: if displaces { Freshness::Fetched } else { Freshness::Cached } })
     }

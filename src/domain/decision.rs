@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::path::RecordPath;
+use super::path::{Prefix, RecordPath};
 use super::record::{Annotations, Members, Stored, Version};
 use super::snapshot::Freshness;
 
@@ -115,6 +115,8 @@ pub enum Expect {
 pub enum Halt {
     /// It needs this record first.
     Read(RecordPath),
+    /// It needs this directory first.
+    List(Prefix),
     /// The answer is no.
     Refused(Refusal),
 }

@@ -1,5 +1,6 @@
 //! Recording a heartbeat, and telling a displaced holder (cli-contract.md section 4, design.md section 4).
 
+use super::batch::drain::Notice;
 use super::decision::{Decision, Edit, Halt, Put, Verdict};
 use super::fence::{self, Claimed, Fate};
 use super::heartbeat_record::{compose, phase_changed};
@@ -24,6 +25,8 @@ pub struct Beaten {
     pub warnings: Vec<String>,
     /// The transaction to leave a note of, once this outcome has been printed; absent = nothing was reported.
     pub note: Option<String>,
+    /// The drain of the lane that the beat is about.
+    pub drained: Option<Notice>,
 }
 
 /// Decides a beat.
@@ -52,7 +55,7 @@ pub fn beat(snapshot: &Snapshot, request: &Beat, stamp: &Stamp) -> Verdict<Beate
         edits.push(Edit::Put(Put { annotations, ..Put::upsert(path, stored, record.clone()) }));
     }
     let note = news.reported.then(|| stamp.transaction_id.clone());
-    let outcome = Beaten { record, renewed: !news.superseded, lost: news.lost, warnings, note };
+    let outcome = Beaten { record, renewed: !news.superseded, lost: news.lost, warnings, note, drained: None };
     Ok(Decision { edits, outcome, basis: news.basis })
 }
 

@@ -7,9 +7,12 @@ pub mod archive;
 pub mod attention;
 
 pub mod attribution;
+pub mod audit;
+pub mod batch;
 pub mod canary;
 pub mod claim;
 pub mod claim_record;
+pub mod closeout;
 pub mod decision;
 pub mod event;
 pub mod fence;

@@ -89,6 +89,28 @@ pub fn text<'a>(members: &'a Members, name: &str) -> Option<&'a str> {
     members.get(name).and_then(Value::as_str)
 }
 
+/// Returns a member that is there and not null.
+#[must_use]
+pub fn present<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
+    members.get(name).filter(|value| !value.is_null())
+}
+
+/// Returns text as it is and anything else as compact JSON.
+#[must_use]
+pub fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Returns an array, or a single value, as texts; nothing for null.
+#[must_use]
+pub fn texts(value: Option<&Value>) -> Vec<String> {
+    match value {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(values)) => values.iter().map(plain).collect(),
+        Some(single) => vec![plain(single)],
+    }
+}
+
 /// Returns a member that is an integer, or text that spells one.
 #[must_use]
 pub fn integer(members: &Members, name: &str) -> Option<i64> {

@@ -63,7 +63,7 @@ fn fields(request: &RecordEvent) -> (Members, Option<String>) {
 }
 
 /// Refuses to speak for a tenure that is over, and returns how fresh the state has to be for that answer.
-fn refuse_lost_tenure(snapshot: &Snapshot, request: &RecordEvent) -> Result<Freshness, Halt> {
+pub(super) fn refuse_lost_tenure(snapshot: &Snapshot, request: &RecordEvent) -> Result<Freshness, Halt> {
     let tenure = request.tenure.as_ref();
     let generation = request.metadata.generation.or(tenure.map(|tenure| tenure.generation));
     let repo = request.repo.as_deref().or(tenure.map(|tenure| tenure.repo.as_str()));
@@ -134,6 +134,15 @@ fn validate(request: &RecordEvent) -> Result<(), Refusal> {
         }
         rules.iter().try_for_each(|rule| check(rule, request))?;
     }
+    check_lane(request)
+}
+
+/// Checks the name of the lane an event is about.
+///
+/// # Errors
+/// When it is empty or holds a `:`.
+pub fn check_lane(request: &RecordEvent) -> Result<(), Refusal> {
+    let refuse = |message: String| Err(Refusal::new(RefusalKind::Invalid, message));
     match request.lane.as_deref() {
         Some("") => refuse("--lane must not be empty".to_owned()),
         Some(lane) if lane.contains(':') => refuse(format!("event lane {} cannot contain ':'", printable(lane))),
@@ -180,6 +189,7 @@ mod tests {
             Ok(_) => "ok".to_owned(),
             Err(Halt::Refused(refusal)) => refusal.message,
             Err(Halt::Read(path)) => panic!("asks for {path}"),
+            Err(Halt::List(prefix)) => panic!("asks for {prefix}"),
         }
     }
 

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::decision::{Decision, Edit, Put, Refusal, RefusalKind, Verdict};
+use super::decision::{Decision, Edit, Halt, Put, Refusal, RefusalKind, Verdict};
 use super::event::claim_released;
 use super::metadata::{set, set_all};
 use super::path::RecordPath;
 use super::printable::printable;
-use super::record::{Members, integer};
+use super::record::{Members, Stored, integer};
 use super::request::{Release, Stamp};
 use super::snapshot::{Freshness, Snapshot};
 use super::tenure::{Actor, Holding, members_of};
@@ -28,6 +28,20 @@ pub struct Released {
 /// # Errors
 /// A refusal when there is no claim, it is another's, or the tenure acted for is over.
 pub fn release(snapshot: &Snapshot, request: &Release, stamp: &Stamp) -> Verdict<Released> {
+    let stored = releasable(snapshot, request, stamp)?;
+    let record = merge(members_of(stored, "claim")?, request, stamp);
+    let (mut edits, mut warnings) = (Vec::new(), Vec::new());
+    claim_released(&record, stamp, &request.attribution).add_to(&mut edits, &mut warnings);
+    edits.push(Edit::Put(Put::replace(stored, record.clone())));
+    let generation = stamp.fencing.then(|| integer(&record, "generation").unwrap_or(0));
+    Ok(Decision { edits, outcome: Released { record, generation, warnings }, basis: Freshness::Cached })
+}
+
+/// Returns the claim that `request` may give back.
+///
+/// # Errors
+/// A refusal when there is no claim, it is another's, or the tenure acted for is over.
+pub(super) fn releasable<'a>(snapshot: &'a Snapshot, request: &Release, stamp: &Stamp) -> Result<&'a Stored, Halt> {
     let invalid = |message: String| Refusal::new(RefusalKind::Invalid, message);
     let item = format!("{}#{}", request.repo, request.target);
     let path = RecordPath::claim(&request.repo, &request.target).map_err(|error| invalid(error.to_string()))?;
@@ -42,12 +56,7 @@ pub fn release(snapshot: &Snapshot, request: &Release, stamp: &Stamp) -> Verdict
     if stamp.fencing {
         refuse_other_tenure(&item, &held, request)?;
     }
-    let record = merge(members_of(stored, "claim")?, request, stamp);
-    let (mut edits, mut warnings) = (Vec::new(), Vec::new());
-    claim_released(&record, stamp, &request.attribution).add_to(&mut edits, &mut warnings);
-    edits.push(Edit::Put(Put::replace(stored, record.clone())));
-    let generation = stamp.fencing.then(|| integer(&record, "generation").unwrap_or(0));
-    Ok(Decision { edits, outcome: Released { record, generation, warnings }, basis: Freshness::Cached })
+    Ok(stored)
 }
 
 /// An instance or a generation other than the stored one cannot give back what it does not hold.
@@ -70,7 +79,7 @@ fn refuse_other_tenure(item: &str, held: &Holding, request: &Release) -> Result<
 }
 
 /// Merges the release into the stored record, whose unknown members stay.
-fn merge(stored: &Members, request: &Release, stamp: &Stamp) -> Members {
+pub(super) fn merge(stored: &Members, request: &Release, stamp: &Stamp) -> Members {
     let now = Value::from(stamp.now.to_string());
     let mut record: Members = stored
         .iter()

@@ -60,6 +60,14 @@ impl Snapshot {
     pub fn get(&self, path: &RecordPath) -> Result<Option<&Stored>, Halt> {
         self.records.get(path).map(Option::as_ref).ok_or_else(|| Halt::Read(path.clone()))
     }
+
+    /// Returns the records under `prefix`.
+    ///
+    /// # Errors
+    /// [`Halt::List`] when the directory was not read: the caller reads it and decides again.
+    pub fn list(&self, prefix: &Prefix) -> Result<&Listing, Halt> {
+        self.listings.get(prefix).ok_or_else(|| Halt::List(prefix.clone()))
+    }
 }
 
 /// One directory's records, ordered by path.

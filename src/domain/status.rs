@@ -1,16 +1,18 @@
 //! Records as the status report shows them (cli-contract.md section 7.1): pure projections, one row per record.
 
 mod alias;
+mod batch;
 mod lanes;
 mod target;
 
 pub use alias::{Identity, spellings};
+pub use batch::{batch_report, reads_for_batch};
 pub use target::{Candidate, Found, TargetReport, holders, target_report};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::lanes::Lanes;
+use self::lanes::{Lanes, Owners};
 use super::liveness::{self, Liveness};
 use super::path::{Family, Prefix};
 use super::record::{Content, Members, Stored};
@@ -29,6 +31,11 @@ pub enum ReportScope {
         repo: String,
         /// The target as typed.
         target: String,
+    },
+    /// One batch.
+    Batch {
+        /// Its id.
+        batch_id: String,
     },
 }
 
@@ -180,7 +187,7 @@ pub fn broad_report(snapshot: &Snapshot, judged: Judged, archived: bool) -> Stat
     let claims = pass.rows(snapshot, Family::Claims, claim_row);
     let heartbeats = pass.rows(snapshot, Family::Heartbeats, |stored, row| heartbeat_row(stored, row, judged));
     let batch_records = pass.objects(snapshot, Family::Batches);
-    let lanes = Lanes::of(&batch_records, &heartbeats);
+    let lanes = Lanes::of(&batch_records, &Owners::of(&heartbeats));
     let batches = batch_records.iter().map(|(stored, batch)| batch_row(stored, batch, &lanes)).collect();
     let mut events = pass.rows(snapshot, Family::Events, event_row);
     events.sort_by_cached_key(|row| (shown(row, "at"), shown(row, "path")));
@@ -213,9 +220,29 @@ impl Pass {
         self.objects(snapshot, family).into_iter().map(|(stored, members)| row(stored, members)).collect()
     }
 
-    /// Returns the objects of a listing; everything else is noted and never hides the rest.
+    /// Returns the rows of one directory of a family.
+    fn rows_under<T>(
+        &mut self,
+        snapshot: &Snapshot,
+        prefix: &Prefix,
+        family: Family,
+        row: impl Fn(&Stored, &Members) -> T,
+    ) -> Vec<T> {
+        self.objects_under(snapshot, prefix, family).into_iter().map(|(stored, members)| row(stored, members)).collect()
+    }
+
     fn objects<'a>(&mut self, snapshot: &'a Snapshot, family: Family) -> Vec<(&'a Stored, &'a Members)> {
-        let Some(listing) = snapshot.listings.get(&Prefix::family(family)) else { return Vec::new() };
+        self.objects_under(snapshot, &Prefix::family(family), family)
+    }
+
+    /// Returns the objects of a listing; everything else is noted and never hides the rest.
+    fn objects_under<'a>(
+        &mut self,
+        snapshot: &'a Snapshot,
+        prefix: &Prefix,
+        family: Family,
+    ) -> Vec<(&'a Stored, &'a Members)> {
+        let Some(listing) = snapshot.listings.get(prefix) else { return Vec::new() };
         let parts = self.note_parts(listing, family);
         if !parts.is_empty() {
             self.notes.push((family.name(), parts.join("; ")));
@@ -382,11 +409,7 @@ pub fn shown(record: &Members, name: &str) -> String {
     record.get(name).filter(|value| !value.is_null()).map(plain).unwrap_or_default()
 }
 
-/// Returns text as it is and anything else as compact JSON.
-#[must_use]
-pub fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
+pub use super::record::plain;
 
 impl Serialize for StatusReport {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -53,6 +53,10 @@ pub fn of_branch(snapshot: &Snapshot, asker: &Asker<'_>, branch: &str) -> Result
         match concern.ask(snapshot, asker) {
             Ok(is_ours) => standing.is_ours |= is_ours,
             Err(Halt::Read(path)) => return Err(path),
+            Err(Halt::List(prefix)) => {
+                let unread = Refusal::new(RefusalKind::Unknown, format!("state unreadable: {prefix} was not read"));
+                standing.objections.push(objection(unread, claim, branch, asker.repo));
+            }
             Err(Halt::Refused(refusal)) => standing.objections.push(objection(refusal, claim, branch, asker.repo)),
         }
     }

@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything else to stderr (cli-contract.md section 1.4).
 
 pub mod attention;
+pub mod batch;
 pub mod error;
 pub mod json;
 pub mod log;

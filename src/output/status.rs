@@ -92,8 +92,10 @@ fn heartbeat(row: &Members) -> String {
 fn lane(row: &Members) -> String {
     let [name, owner, status, liveness] = ["name", "owner", "status", "liveness"].map(|member| shown(row, member));
     let [targets, deps, blocked_on] = ["targets", "deps", "blocked_on"].map(|member| joined(row.get(member)));
+    let drained = row.get("drained").and_then(|drained| drained.get("reason"));
+    let drained = drained.map(|reason| format!(" drained: {}", plain(reason))).unwrap_or_default();
     format!(
-        "lane {name} owner {owner} targets {targets} status {status} {liveness} deps {deps} blocked_on {blocked_on}"
+        "lane {name} owner {owner} targets {targets} status {status} {liveness} deps {deps} blocked_on {blocked_on}{drained}"
     )
 }
 

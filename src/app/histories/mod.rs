@@ -1,5 +1,6 @@
 //! Whole histories: commands of several agents on one store, and what each of them is told.
 
+mod closeouts;
 mod directed;
 mod random;
 

@@ -50,6 +50,9 @@ impl<'a> Claimer<'a> {
                 Err(Halt::Read(path)) => {
                     self.scope.records.insert(path);
                 }
+                Err(Halt::List(prefix)) => {
+                    self.scope.prefixes.insert(prefix);
+                }
                 Err(Halt::Refused(refusal)) => return self.answer = Some(Err(refusal)),
                 Ok(decision) => return self.decided = Some((snapshot, decision)),
             }

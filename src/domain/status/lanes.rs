@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{HeartbeatRow, plain, value};
+use crate::domain::batch::drain;
+use crate::domain::batch::lane::{self, lanes};
 use crate::domain::path::RecordPath;
 use crate::domain::record::{Members, Stored};
 use crate::domain::vocabulary::SATISFYING;
@@ -25,6 +27,35 @@ const METADATA: &[&str] = &[
     "evidence_url",
 ];
 
+/// The heartbeats that lanes are judged by.
+#[derive(Default)]
+pub(super) struct Owners<'a> {
+    rows: BTreeMap<&'a str, &'a HeartbeatRow>,
+    /// Owners whose row is there and says nothing, with the word for it.
+    doubtful: BTreeMap<String, &'static str>,
+}
+
+impl<'a> Owners<'a> {
+    pub(super) fn of(heartbeats: &'a [HeartbeatRow]) -> Self {
+        let rows = heartbeats.iter().rev().map(|row| (row.agent.as_str(), row)).collect();
+        Self { rows, doubtful: BTreeMap::new() }
+    }
+
+    /// Adds owners whose row cannot be believed.
+    pub(super) fn with_doubtful(mut self, owners: &[String], word: &'static str) -> Self {
+        self.doubtful.extend(owners.iter().map(|owner| (owner.clone(), word)));
+        self
+    }
+
+    fn liveness(&self, owner: Option<&str>) -> String {
+        let Some(owner) = owner else { return "no-heartbeat".to_owned() };
+        match self.rows.get(owner) {
+            Some(row) => row.liveness.to_string(),
+            None => self.doubtful.get(owner).copied().unwrap_or("no-heartbeat").to_owned(),
+        }
+    }
+}
+
 /// The lanes of all batches in scope.
 pub(super) struct Lanes {
     rows: BTreeMap<RecordPath, Vec<Value>>,
@@ -33,36 +64,32 @@ pub(super) struct Lanes {
 
 /// One lane before its dependencies are looked up.
 struct Lane<'a> {
-    members: &'a Members,
-    name: String,
-    owner: String,
+    lane: lane::Lane<'a>,
     status: String,
     liveness: String,
-    dependencies: Vec<String>,
+    drained: Option<drain::Notice>,
 }
 
 impl Lanes {
     /// Reads the lanes of `batches`; statuses come from their owners' heartbeats.
-    pub(super) fn of(batches: &[(&Stored, &Members)], heartbeats: &[HeartbeatRow]) -> Self {
-        let by_agent: BTreeMap<&str, &HeartbeatRow> =
-            heartbeats.iter().rev().map(|row| (row.agent.as_str(), row)).collect();
+    pub(super) fn of(batches: &[(&Stored, &Members)], owners: &Owners<'_>) -> Self {
         let lanes: Vec<(&Stored, String, Vec<Lane<'_>>)> = batches
             .iter()
             .map(|(stored, batch)| {
                 let id = value(batch, "batch_id").map_or_else(|| stored.path.stem().to_owned(), |id| plain(&id));
-                let lanes = batch.get("lanes").and_then(Value::as_array).into_iter().flatten();
-                (*stored, id, lanes.filter_map(Value::as_object).map(|lane| Lane::of(lane, &by_agent)).collect())
+                let lanes = lanes(batch).map(|lane| Lane::of(lane, owners, &id, batch)).collect();
+                (*stored, id, lanes)
             })
             .collect();
         let statuses: BTreeMap<String, &str> = lanes
             .iter()
             .flat_map(|(_, id, lanes)| {
-                lanes.iter().map(move |lane| (format!("{id}:{}", lane.name), lane.status.as_str()))
+                lanes.iter().map(move |lane| (format!("{id}:{}", lane.lane.name), lane.status.as_str()))
             })
             .collect();
         let malformed = lanes
             .iter()
-            .flat_map(|(_, _, lanes)| lanes.iter().map(|lane| lane.name.clone()))
+            .flat_map(|(_, _, lanes)| lanes.iter().map(|lane| lane.lane.name.clone()))
             .filter(|name| name.contains(':'))
             .collect();
         let rows = lanes
@@ -84,51 +111,42 @@ impl Lanes {
 }
 
 impl<'a> Lane<'a> {
-    fn of(lane: &'a Members, heartbeats: &BTreeMap<&str, &HeartbeatRow>) -> Self {
-        let either = |first: &str, second: &str| value(lane, first).or_else(|| value(lane, second)).map(|v| plain(&v));
-        let owner = either("owner", "agent_id").filter(|owner| !owner.trim().is_empty());
-        let heartbeat = owner.as_deref().and_then(|owner| heartbeats.get(owner));
-        let status = value(lane, "terminal")
+    fn of(lane: lane::Lane<'a>, owners: &Owners<'_>, batch_id: &str, batch: &Members) -> Self {
+        let heartbeat = lane.owner.as_deref().and_then(|owner| owners.rows.get(owner));
+        let status = value(lane.members, "terminal")
             .or_else(|| heartbeat.and_then(|row| value(&row.members, "status")))
-            .or_else(|| value(lane, "status"));
+            .or_else(|| value(lane.members, "status"));
         Self {
-            members: lane,
-            name: either("name", "id").unwrap_or_else(|| "UNKNOWN".to_owned()),
-            owner: owner.unwrap_or_else(|| "UNKNOWN".to_owned()),
             status: status.map_or_else(|| "unknown".to_owned(), |status| plain(&status)),
-            liveness: heartbeat.map_or_else(|| "no-heartbeat".to_owned(), |row| row.liveness.to_string()),
-            dependencies: texts(lane.get("depends_on")),
+            liveness: owners.liveness(lane.owner.as_deref()),
+            drained: drain::of_lane(batch_id, batch, Some(&lane.name)),
+            lane,
         }
     }
 
     fn row(&self, statuses: &BTreeMap<String, &str>) -> Value {
         let satisfied =
             |dependency: &&String| statuses.get(*dependency).is_some_and(|status| SATISFYING.contains(status));
-        let blocked_on: Vec<&String> = self.dependencies.iter().filter(|dependency| !satisfied(dependency)).collect();
-        let targets = self.members.get("targets").or_else(|| self.members.get("target"));
+        let dependencies = &self.lane.dependencies;
+        let blocked_on: Vec<String> =
+            dependencies.iter().filter(|dependency| !satisfied(dependency)).cloned().collect();
         let mut row = Members::new();
         let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);
-        put("name", self.name.clone().into());
-        put("owner", self.owner.clone().into());
-        put("targets", texts(targets).into());
+        put("name", self.lane.name.clone().into());
+        put("owner", self.lane.owner_shown().into());
+        put("targets", self.lane.targets.clone().into());
         put("status", self.status.clone().into());
         put("liveness", self.liveness.clone().into());
-        put("deps", self.dependencies.clone().into());
-        put("blocked_on", blocked_on.into_iter().cloned().collect::<Vec<_>>().into());
+        put("deps", dependencies.clone().into());
+        put("blocked_on", blocked_on.into());
         for name in METADATA {
-            if let Some(value) = value(self.members, name) {
+            if let Some(value) = value(self.lane.members, name) {
                 put(name, value);
             }
         }
+        if let Some(drained) = &self.drained {
+            put("drained", drained.on_its_lane());
+        }
         Value::Object(row)
-    }
-}
-
-/// Returns an array, or a single value, as texts.
-fn texts(value: Option<&Value>) -> Vec<String> {
-    match value {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(values)) => values.iter().map(plain).collect(),
-        Some(single) => vec![plain(single)],
     }
 }

@@ -5,29 +5,52 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::path::{Prefix, RecordPath};
+use crate::domain::path::{Family, Prefix, RecordPath};
 
 /// Where all coordination state lives.
 pub const ROOT: &str = "refs/agent-coord/";
 /// The store's own record.
 pub const STORE: &str = "refs/agent-coord/store.json";
+const EVENTS: &str = "events";
+/// Where reservations live, which are events by their paths.
+const CLOSURES: &str = "closures";
+const RESERVATION: &str = "lane_closed-";
 /// Encoded components longer than this are cut; their full path is kept in `$store.path`.
 const LONGEST_COMPONENT: usize = 200;
 const KEPT_OF_LONG: usize = 100;
 const CUT_MARK: &str = "%%";
 
-/// Returns the ref of a record that has one of its own: every family but events.
+/// Returns the ref of a record that has one of its own: every family but events, and of the events the reservations.
 #[must_use]
 pub fn of_record(path: &RecordPath) -> String {
-    let components: Vec<String> = path.components().map(encode).collect();
+    let mut components: Vec<String> = path.components().map(encode).collect();
+    if is_reservation(path) {
+        CLOSURES.clone_into(&mut components[0]);
+    }
     format!("{ROOT}{}", components.join("/"))
 }
 
-/// Returns what the refs of everything under `prefix` begin with, the final `/` included.
+/// Returns what the refs of everything under `prefix` begin with, the final `/` included. Events have two such places:
+/// their segments, and the reservations.
 #[must_use]
-pub fn of_prefix(prefix: &Prefix) -> String {
+pub fn of_prefix(prefix: &Prefix) -> Vec<String> {
     let components: Vec<String> = prefix.as_str().split('/').map(encode).collect();
-    format!("{ROOT}{}/", components.join("/"))
+    let mut begins = vec![format!("{ROOT}{}/", components.join("/"))];
+    if components[0] == EVENTS {
+        let rest = [CLOSURES].into_iter().chain(components[1..].iter().map(String::as_str));
+        begins.push(format!("{ROOT}{}/", rest.collect::<Vec<_>>().join("/")));
+    }
+    begins
+}
+
+/// Tells whether `path` is that of a reservation: `events/BATCH/lane_closed-<16 hex digits>.json`. Its name follows from
+/// the lane, so it has a ref of its own that only one closeout can create (design.md section 3.2).
+#[must_use]
+pub fn is_reservation(path: &RecordPath) -> bool {
+    let digits = path.stem().strip_prefix(RESERVATION).filter(|_| path.family() == Family::Events);
+    digits.is_some_and(|digits| {
+        digits.len() == 16 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// Returns what the event segments of a batch begin with, the final `/` included.
@@ -82,7 +105,12 @@ pub fn read(name: &str) -> Name {
     if components.iter().any(|component| component.contains(CUT_MARK)) {
         return Name::LongRecord;
     }
-    let decoded: Option<Vec<String>> = components.into_iter().map(decode).collect();
+    let mut decoded: Option<Vec<String>> = components.into_iter().map(decode).collect();
+    if let Some([first, ..]) = decoded.as_deref_mut()
+        && first == CLOSURES
+    {
+        EVENTS.clone_into(first);
+    }
     match decoded.and_then(|decoded| RecordPath::parse(&decoded.join("/")).ok()) {
         Some(path) if of_record(&path) == name => Name::Record(path),
         _ => Name::Foreign,
@@ -188,6 +216,30 @@ mod tests {
         );
         assert_eq!(read("refs/agent-coord/claims/O/r/1.json"), Name::Foreign, "capitals are always encoded");
         assert_eq!(read("refs/agent-coord/claims/o/r/1.json.lock"), Name::Foreign);
+    }
+
+    #[test]
+    fn a_reservation_is_an_event_with_a_ref_of_its_own() {
+        let parse = |path: &str| RecordPath::parse(path).unwrap();
+        let reservation = parse("events/B:1/lane_closed-0f5a0caebfed6139.json");
+        let name = of_record(&reservation);
+        assert_eq!(name, "refs/agent-coord/closures/%42%3a1/lane_closed-0f5a0caebfed6139.json");
+        assert_eq!(read(&name), Name::Record(reservation));
+        for ordinary in ["lane_closed-0f5a0caebfed613", "lane_closed-0F5a0caebfed6139", "xlane_closed-0f5a0caebfed6139"]
+        {
+            assert!(!is_reservation(&parse(&format!("events/b1/{ordinary}.json"))), "{ordinary}");
+        }
+        assert!(!is_reservation(&parse("batches/lane_closed-0f5a0caebfed6139.json")));
+        let batch = crate::domain::ids::BatchId::parse("batch-id", "b1").unwrap();
+        assert_eq!(
+            of_prefix(&Prefix::events_of(&batch)),
+            ["refs/agent-coord/events/b1/", "refs/agent-coord/closures/b1/"]
+        );
+    }
+
+    #[test]
+    fn an_event_of_any_other_name_has_no_ref_among_the_reservations() {
+        assert_eq!(read("refs/agent-coord/closures/b1/e1.json"), Name::Foreign);
     }
 
     proptest! {

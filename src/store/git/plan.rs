@@ -89,6 +89,11 @@ impl Planner<'_> {
             let path = edit.path();
             let found = current.get(&names::of_record(path)).copied();
             let planned = match edit {
+                Edit::Append { members, .. } if names::is_reservation(path) => {
+                    let put = Put::create(path.clone(), members.clone());
+                    let new = self.blob_of(transaction, &put).map_err(CommitError::Failed)?;
+                    self.record_edit(path, &put.expect, Some(new), found)?
+                }
                 Edit::Append { members, .. } => {
                     self.append(transaction, path, members, &mut appends)?;
                     continue;
@@ -222,11 +227,12 @@ fn object_id(version: &Version) -> Option<ObjectId> {
     ObjectId::from_hex(version.as_str().as_bytes()).ok()
 }
 
-/// Heartbeats, events, batches and the rest, `store.json`, claims.
+/// Heartbeats, events, reservations, batches and the rest, `store.json`, claims.
 fn rank(planned: &Planned) -> u8 {
     match &planned.role {
         Role::Record(path) => match path.family() {
             Family::Heartbeats => 0,
+            Family::Events => 2,
             Family::Claims => 5,
             _ => 3,
         },

@@ -66,7 +66,7 @@ impl GitStore<'_> {
         deadline: &Deadline<'_>,
     ) -> Result<BTreeMap<RecordPath, Option<Stored>>, StoreError> {
         let (events, others): (Vec<&RecordPath>, Vec<&RecordPath>) =
-            scope.records.iter().partition(|path| path.family() == Family::Events);
+            scope.records.iter().partition(|path| is_in_segments(path));
         let names: Vec<String> = others.iter().map(|path| names::of_record(path)).collect();
         let found = view.read(&names)?;
         let mut blobs_at: BTreeMap<&RecordPath, Option<ObjectId>> =
@@ -87,7 +87,11 @@ impl GitStore<'_> {
     fn read_listing(&self, prefix: &Prefix, view: &View<'_>, deadline: &Deadline<'_>) -> Result<Listing, StoreError> {
         let mut found: Vec<(Option<RecordPath>, String, ObjectId)> = Vec::new();
         let mut notes = BTreeSet::new();
-        for (name, id) in view.list(&names::of_prefix(prefix))? {
+        let mut refs = Refs::new();
+        for begin in names::of_prefix(prefix) {
+            refs.extend(view.list(&begin)?);
+        }
+        for (name, id) in refs {
             match names::read(&name) {
                 Name::Record(path) => found.push((Some(path), name, id)),
                 Name::LongRecord => found.push((None, name, id)),
@@ -193,11 +197,16 @@ impl GitStore<'_> {
 /// Returns the refs and prefixes that a scope is read from.
 pub(super) fn patterns_of(scope: &Scope) -> Vec<String> {
     let records = scope.records.iter().map(|path| match path.batch_of_event() {
-        Some(batch) => names::of_segments(batch),
-        None => names::of_record(path),
+        Some(batch) if is_in_segments(path) => names::of_segments(batch),
+        _ => names::of_record(path),
     });
-    let patterns: BTreeSet<String> = records.chain(scope.prefixes.iter().map(names::of_prefix)).collect();
+    let patterns: BTreeSet<String> = records.chain(scope.prefixes.iter().flat_map(names::of_prefix)).collect();
     patterns.into_iter().collect()
+}
+
+/// Every event but the reservations, which have refs of their own.
+fn is_in_segments(path: &RecordPath) -> bool {
+    path.family() == Family::Events && !names::is_reservation(path)
 }
 
 fn stored(path: RecordPath, id: ObjectId, bytes: Option<&[u8]>) -> Stored {

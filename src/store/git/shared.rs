@@ -227,9 +227,15 @@ impl GitStore<'_> {
         Ok(Err(CommitError::Unknown(error)))
     }
 
-    /// Our events land with our records or not at all.
+    /// Our events and our reservation land with our records or not at all.
     fn left_an_event(&self, view: &View<'_>, transaction: &Transaction) -> Result<bool, StoreError> {
         for edit in &transaction.edits {
+            if names::is_reservation(edit.path()) && !matches!(edit, Edit::Guard { .. }) {
+                if self.holds_ours(view, edit.path(), transaction)? {
+                    return Ok(true);
+                }
+                continue;
+            }
             let Edit::Append { path, .. } = edit else { continue };
             let Some(batch) = path.batch_of_event() else { continue };
             if Segments::read(view, batch)?.event(&format!("{}.json", path.stem())).is_some() {
@@ -237,6 +243,13 @@ impl GitStore<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Reservations are created once and never written over, so what is there says whose it is.
+    fn holds_ours(&self, view: &View<'_>, path: &RecordPath, transaction: &Transaction) -> Result<bool, StoreError> {
+        let Some(id) = view.one(&names::of_record(path))? else { return Ok(false) };
+        let written_by = codec::decode(Some(path.family()), &view.blob(id)?).annotations.transaction_id;
+        Ok(written_by.as_ref() == Some(&transaction.id))
     }
 
     /// The record counts its writes: one that was written over ours has a higher count than ours would have.

@@ -155,6 +155,36 @@ pub fn an_event_path_is_taken_once(backend: &Backend) {
     });
 }
 
+pub fn a_reservation_is_an_event_that_one_closeout_creates(backend: &Backend) {
+    with_clients(backend, 2, |team| {
+        let at = "events/b1/lane_closed-0f5a0caebfed6139.json";
+        let closed = |by: &str| members(json!({ "event_id": "lane_closed-0f5a0caebfed6139", "agent_id": by }));
+        let batch = team.clients[0].make(&path("batches/b1.json"), members(json!({ "batch_id": "b1" })));
+        team.clients[0].must(append("events/b1/e1.json", members(json!({ "event_id": "e1" }))));
+        let stamped = replace(&batch, members(json!({ "batch_id": "b1", "status": "completed" })));
+        let landed = team.clients[0].commit(vec![create(&path(at), closed("a")), stamped]);
+        landed.expect("nobody reserved it before");
+        let reserved = team.clients[1].present(&path(at));
+        assert_eq!(reserved.text("agent_id"), Some("a"));
+        for late in [create(&path(at), closed("b")), append(at, closed("b")), create(&path(at), closed("a"))] {
+            assert_conflict(&team.clients[1].commit(vec![late]), &path(at));
+        }
+        team.clients[1].must(guard(&reserved));
+        team.clients[1].must(append("events/b1/z1.json", members(json!({ "event_id": "z1" }))));
+        let listed = |batch: &str| {
+            let batch = agent_coord::domain::ids::BatchId::parse("", batch).unwrap();
+            let listing = team.clients[0].list(&Prefix::events_of(&batch));
+            assert!(listing.notes.is_empty(), "{:?}", listing.notes);
+            listing.records.into_iter().map(|stored| stored.path.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(listed("b1"), ["events/b1/e1.json", at, "events/b1/z1.json"], "one trail, in order");
+        team.clients[1].must(create(&path("events/b2/lane_closed-0f5a0caebfed6139.json"), closed("b")));
+        assert_eq!(listed("b2").len(), 1, "every batch reserves for itself");
+        team.clients[0].must(delete(&reserved));
+        assert_eq!(team.clients[1].read(&path(at)), None);
+    });
+}
+
 pub fn events_outlive_any_number_of_their_kind(backend: &Backend) {
     const EVENTS: usize = 70;
     with_clients(backend, 2, |team| {

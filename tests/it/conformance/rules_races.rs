@@ -45,6 +45,22 @@ pub fn of_many_editors_of_equal_bytes_one_wins(backend: &Backend) {
     });
 }
 
+/// Contract 1 for reservations: each closeout brings a record along, and only the winner's lands.
+pub fn of_many_closeouts_of_a_lane_one_reserves_it(backend: &Backend) {
+    with_clients(backend, 6, |team| {
+        for round in 0..backend.effort {
+            let reservation = path(&format!("events/b{round}/lane_closed-0f5a0caebfed6139.json"));
+            let close = |client: &Client| {
+                client
+                    .commit(vec![create(&reservation, members(json!({ "event_id": "lane_closed-0f5a0caebfed6139" })))])
+            };
+            assert_one_winner(&all_at_once(team, close), round);
+            let seen = team.clients[0].present(&reservation);
+            team.clients.iter().for_each(|client| assert_eq!(client.present(&reservation), seen));
+        }
+    });
+}
+
 /// Clients whose clocks stand still and whose ids are counted write the very same bytes.
 pub fn of_many_writers_of_the_very_same_bytes_one_wins(backend: &Backend) {
     const FROZEN: &str = "000102030405060708090a0b0c0d0e0f";
