@@ -9,6 +9,7 @@ pub mod integer;
 pub mod options;
 pub mod repo_name;
 pub mod settings;
+pub mod user_config;
 
 use clap::FromArgMatches;
 
