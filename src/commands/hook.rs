@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::cli::context::{Context, Opened, Place};
 use crate::cli::env_vars;
-use crate::cli::settings::{self, Origin, Selection};
+use crate::cli::selection::{Chosen, Tier};
+use crate::cli::settings::Origin;
+use crate::domain::ids::RepoName;
 use crate::domain::snapshot::Freshness;
 use crate::error::CommandError;
 use crate::git::Repository;
@@ -106,7 +108,7 @@ fn report(hook: HookName, verdict: &HookVerdict, context: &mut Context<'_>) {
 pub fn local<'world>(context: &Context<'world>) -> Result<Place<'world>, CommandError> {
     let repository = Repository::discover(context.directory, context.environment)?
         .ok_or_else(|| CommandError::operational(format!("no git repository at {}", context.directory.display())))?;
-    let timeout = context.sources(&repository).timeout()?.value;
+    let timeout = context.sources(Some(&repository)).timeout()?.value;
     Ok(Place { repository: Arc::new(repository), deadline: Deadline::after(context.clock, timeout) })
 }
 
@@ -186,17 +188,24 @@ impl<'world> Run<'world> {
         branches: &[&str],
         freshness: Freshness,
     ) -> Result<Answer, CommandError> {
-        let here = matches!(settings::selection(&context.supplied, context.environment)?, Selection::Discovered);
-        let shared = is_shared(context, &self.repository);
-        if here && !shared && !facts::is_coordinated(&self.repository, &self.deadline)? {
+        let selected = match context.select() {
+            Ok(selected) => selected,
+            Err(error) => return Ok(Answer::unknown(error)),
+        };
+        let state_in = match &selected.chosen {
+            Chosen::Git { store, .. } => Some(Arc::clone(store)),
+            _ => None,
+        };
+        let shared = state_in.is_some_and(|store| is_shared(context, &store));
+        let nobody_said = selected.tier >= Tier::GitConfig && matches!(selected.chosen, Chosen::Git { .. });
+        if nobody_said && !shared && !facts::is_coordinated(&self.repository, &self.deadline)? {
             return Ok(Answer::NotUsed);
         }
-        let opened = match context.open() {
+        let opened = match context.open_selected(selected) {
             Ok(opened) => opened,
             Err(error) => return Ok(Answer::unknown(error)),
         };
-        let reading = Reading { freshness, shared: is_shared(context, &opened.store_repository) };
-        ask(context, &opened, branches, reading, &self.deadline)
+        ask(context, &opened, branches, Reading { freshness, shared }, &self.repository, &self.deadline)
     }
 
     /// Runs the hook that was here before ours. Where another manager owns the hooks, it runs its own.
@@ -250,20 +259,29 @@ fn is_shared(context: &Context<'_>, repository: &Repository) -> bool {
         || remote.config_key.is_some_and(|key| repository.config(key).is_some())
 }
 
+/// A directory names no repository, but the clone that the hook runs in has a name.
+fn target_repo(context: &Context<'_>, opened: &Opened<'_>, here: &Repository) -> Result<RepoName, CommandError> {
+    if opened.repository.is_some() {
+        return context.target_repo(opened);
+    }
+    Ok(RepoName::parse("target", &context.proposed_repo(here))?)
+}
+
 fn ask(
     context: &Context<'_>,
     opened: &Opened<'_>,
     branches: &[&str],
     reading: Reading,
+    repository: &Repository,
     deadline: &Deadline<'_>,
 ) -> Result<Answer, CommandError> {
-    let repo = match context.target_repo(opened) {
+    let repo = match target_repo(context, opened, repository) {
         Ok(repo) => repo,
         Err(error) => return Ok(Answer::unknown(error)),
     };
-    let agent = context.sources(&opened.repository).agent(context.ids)?;
-    let held = held::entries(&opened.repository);
-    let seen_changing = observations::seen_changing(&opened.repository, context.clock);
+    let agent = context.sources(Some(repository)).agent(context.ids)?;
+    let held = held::entries(repository);
+    let seen_changing = observations::seen_changing(repository, context.clock);
     let asker = Asker {
         agent: &agent.value,
         agent_is_named: agent.origin != Origin::Default,

@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod canary;
 pub mod claim;
+pub mod config;
 pub mod heartbeat;
 pub mod help;
 pub mod hook;
@@ -48,6 +49,8 @@ pub enum Command {
     Hook(hook::Args),
     /// Remember the commit a branch stands at, to notice when its history is rewritten.
     Canary(canary::Args),
+    /// Show what agent-coord is configured to, or change it.
+    Config(config::Args),
     /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
@@ -69,6 +72,7 @@ impl Command {
             Self::Hooks(args) => hooks::run(&args, context),
             Self::Hook(args) => hook::run(&args, context),
             Self::Canary(args) => canary::run(&args, context),
+            Self::Config(args) => config::run(&args, context),
             Self::Version(args) => version::run(&args, context),
         }
     }
@@ -82,10 +86,21 @@ pub fn root() -> clap::Command {
     root
 }
 
+/// Options of a command that is about the git store and no other.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct GitArgs {
+    /// The git directory whose refs hold the state; the repository around when absent
+    #[arg(long, value_name = "PATH")]
+    pub git_dir: Option<std::path::PathBuf>,
+}
+
 /// Options that every command with a store has.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct StoreArgs {
     /// The git directory whose refs hold the state; the repository around when absent
     #[arg(long, value_name = "PATH")]
     pub git_dir: Option<std::path::PathBuf>,
+    /// The directory that holds the state, on this machine alone
+    #[arg(long, value_name = "PATH")]
+    pub state_root: Option<std::path::PathBuf>,
 }

@@ -68,11 +68,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
         context.printer.warning(warning);
     }
     let line = format!("released {}#{} by {}", request.repo, request.target, request.agent);
-    Written::new("released", released.record, warnings).print(&mut context.printer, args.json, &line);
+    let as_json = args.json && opened.repository.is_some();
+    Written::new("released", released.record, warnings).print(&mut context.printer, as_json, &line);
     Ok(0)
 }
 
 fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Release, CommandError> {
+    context.require(opened, &["agent-id", "repo", "target"])?;
     let (repo, target) = match args.item.target()? {
         Some(target) => (context.target_repo(opened)?, Target::parse("target", target)?),
         None => the_one_held(args, context, opened)?,
@@ -86,7 +88,7 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Re
         branch: args.branch.clone(),
         handoff_to: args.handoff_to.clone(),
         handoff_note: args.handoff_note.clone(),
-        attribution: context.sources(&opened.repository).attribution(),
+        attribution: context.sources(opened.repository.as_deref()).attribution(),
     })
 }
 
@@ -109,6 +111,6 @@ fn the_one_held(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Resu
 }
 
 fn forget(opened: &Opened<'_>, request: &Release) -> Option<String> {
-    let error = held::forget(&opened.repository, request.repo.as_str(), request.target.as_str()).err()?;
+    let error = held::forget(opened.repository.as_deref()?, request.repo.as_str(), request.target.as_str()).err()?;
     Some(format!("this worktree cannot forget the claim: {error}"))
 }

@@ -128,4 +128,4 @@ fn is_missing(error: std::io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
