@@ -4,9 +4,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# The program to show; built from this clone unless another one is named.
+program=${AGENT_COORD_PROGRAM:-cargo run --quiet --}
+
 agent_coord() {
   printf '$ agent-coord %s\n' "$*"
-  cargo run --quiet -- "$@"
+  $program "$@"
 }
 
 agent_coord claim first-claim --phase exploring

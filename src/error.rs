@@ -116,7 +116,9 @@ impl From<GitError> for CommandError {
         let hint = match &error {
             GitError::NotFound => Some("install git, or put it on PATH".to_owned()),
             GitError::TooOld { needed, .. } => Some(format!("put git {needed} or newer first on PATH")),
-            GitError::Untrusted(path) => Some(format!("`git config --global --add safe.directory {path}` trusts it")),
+            GitError::Untrusted(path) => Some(format!(
+                "git's `safe.directory` setting decides whose repositories are trusted; it does not name {path}"
+            )),
             GitError::TimedOut { .. } => {
                 Some("`agent-coord.timeout` in git config sets the seconds allowed".to_owned())
             }

@@ -416,7 +416,7 @@ mod tests {
     fn help_wins_over_what_follows_it_and_loses_to_what_precedes_it() {
         assert_eq!(read_words(&["claim", "-h", "--x"]), Ok(Asked::CommandHelp(vec!["claim".into()])));
         assert_eq!(error_of(&["claim", "--x", "-h"]), "invalid option: --x");
-        assert_eq!(read_words(&["claim", "help"]).is_ok(), true, "the bare word is a positional");
+        assert!(read_words(&["claim", "help"]).is_ok(), "the bare word is a positional");
         for words in [&[][..], &["help", "claim"], &["-h"], &["--help"]] {
             assert_eq!(read_words(words), Ok(Asked::GlobalHelp));
         }

@@ -44,6 +44,10 @@ variables! {
     ALLOW_PRIMARY_COMMIT = "AGENT_COORD_ALLOW_PRIMARY_COMMIT", Some("agent-coord.allowPrimaryCommit"), "Set to 1 to let the pre-commit hook pass on the primary branch.";
     PROTECTED_REGEX = "AGENT_COORD_PROTECTED_REGEX", Some("agent-coord.protectedRegex"), "Branches besides the primary one whose push needs the merge phrase.";
     MERGE_PHRASE = "AGENT_COORD_MERGE_PHRASE", Some("agent-coord.mergePhrase"), "What MERGE_INTENT must hold for a push to a protected branch.";
+    REQUIRE_CLAIM = "AGENT_COORD_REQUIRE_CLAIM", Some("agent-coord.requireClaim"), "Set to 1 to let the hooks refuse branches that this agent has not claimed.";
+    UNKNOWN = "AGENT_COORD_UNKNOWN", Some("agent-coord.unknown"), "What the hooks do when the claims cannot be read: refuse, the default, or warn.";
+    HOOK_PROBE = "AGENT_COORD_HOOK_PROBE", None, "Set by `hooks status` for the hooks it runs: they answer and check nothing.";
+    CHAINED_HOOK = "AGENT_COORD_CHAINED_HOOK", None, "Set for a hook that runs after ours, so that it does not start itself again.";
 }
 
 #[cfg(test)]

@@ -112,6 +112,12 @@ fn typed(root: clap::Command, line: &Line) -> Result<Command, CommandError> {
     let words = std::iter::once("agent-coord".into())
         .chain(line.path.iter().map(std::ffi::OsString::from))
         .chain(line.arguments.iter().cloned());
+    let asked = line.path.iter().try_fold(&root, |command, name| command.find_subcommand(name));
+    let actions: Vec<&str> =
+        asked.into_iter().flat_map(clap::Command::get_subcommands).map(clap::Command::get_name).collect();
+    if !actions.is_empty() {
+        return Err(CommandError::usage(format!("missing action: one of {}", actions.join(", "))));
+    }
     let matches = root.try_get_matches_from(words).map_err(|error| usage_of(&error))?;
     Command::from_arg_matches(&matches).map_err(|error| usage_of(&error))
 }
@@ -130,10 +136,6 @@ fn usage_of(error: &clap::Error) -> CommandError {
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             named(ContextKind::InvalidValue).map(|value| format!("invalid argument: {value}"))
-        }
-        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let valid = named(ContextKind::ValidSubcommand).unwrap_or_default();
-            Some(format!("missing action: one of {}", valid.replace(' ', ", ")))
         }
         _ => None,
     };

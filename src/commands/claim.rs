@@ -38,13 +38,13 @@ pub struct Args {
     /// Replace a live or stale instance of this same agent
     #[arg(long)]
     supersede: bool,
-    #[command(flatten)]
-    metadata: MetadataArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 /// Claims a target.

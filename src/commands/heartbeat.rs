@@ -40,13 +40,13 @@ pub struct Args {
     /// How many seconds the agent counts as live
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TTL_SECONDS, allow_negative_numbers = true)]
     ttl: i64,
-    #[command(flatten)]
-    metadata: MetadataArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 /// Records a heartbeat.

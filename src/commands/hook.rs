@@ -1,12 +1,12 @@
 //! `hook`: what the installed hooks run (design.md section 6).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::sync::Arc;
 
 use crate::cli::context::{Context, Opened, Place};
 use crate::cli::env_vars;
-use crate::cli::selection::{Chosen, Tier};
+use crate::cli::selection::Chosen;
 use crate::cli::settings::Origin;
 use crate::domain::ids::RepoName;
 use crate::domain::snapshot::Freshness;
@@ -15,11 +15,12 @@ use crate::git::Repository;
 use crate::hooks::body::HookName;
 use crate::hooks::chain::{self, Stdin};
 use crate::hooks::claims::{self, Claims, Reading};
+use crate::hooks::facts::{self, Coordination};
 use crate::hooks::pre_push::PushFacts;
 use crate::hooks::settings::HookSettings;
 use crate::hooks::standing::Asker;
 use crate::hooks::verdict::HookVerdict;
-use crate::hooks::{facts, install, pre_commit, pre_push, probe, pushed};
+use crate::hooks::{install, mirror, pre_commit, pre_push, probe, pushed};
 use crate::store::{StoreError, StoreErrorKind};
 use crate::worktree::{held, observations};
 use crate::world::Deadline;
@@ -58,7 +59,7 @@ fn check(hook: HookName, args: &Args, context: &mut Context<'_>) -> Result<u8, C
     let run = Run::begin(context)?;
     let (verdict, uses_intent) = match &stdin {
         None => (run.pre_commit(context)?, false),
-        Some(bytes) => run.pre_push(context, bytes)?,
+        Some(bytes) => run.pre_push(context, bytes, args.arguments.first().map(OsString::as_os_str))?,
     };
     report(hook, &verdict, context);
     if !verdict.passes() {
@@ -96,8 +97,7 @@ fn report(hook: HookName, verdict: &HookVerdict, context: &mut Context<'_>) {
         }
     }
     if !verdict.passes() {
-        let act = hook.act();
-        context.printer.message(&format!("agent-coord refused this {act}; `git {act} --no-verify` overrules it once"));
+        context.printer.message(&format!("agent-coord refused this {}", hook.act()));
     }
 }
 
@@ -130,25 +130,34 @@ impl<'world> Run<'world> {
     fn pre_commit(&self, context: &Context<'world>) -> Result<HookVerdict, CommandError> {
         let head = facts::here(&self.repository, &self.deadline)?;
         let canary = facts::canary(&self.repository, &head, &self.deadline)?;
-        let mut verdict = pre_commit::branch_rules(head.branch.as_deref(), &canary, &self.settings);
+        let mut verdict = pre_commit::branch_rules(&head, &canary, &self.settings);
         let Some(branch) = head.branch.as_deref() else { return Ok(verdict) };
-        let shared = is_shared(context, &self.repository);
         match self.claims(context, &[branch], Freshness::Cached)? {
             Answer::NotUsed => {}
             Answer::Unknown(error) => verdict.add(HookVerdict::unknown(&error, &self.settings)),
             Answer::Known(claims) => {
                 let now = context.clock.now();
-                verdict.add(pre_commit::claim_rules(branch, claims, &self.settings, shared, now));
+                verdict.add(pre_commit::claim_rules(branch, claims, &self.settings, now));
             }
         }
         Ok(verdict)
     }
 
-    fn pre_push(&self, context: &Context<'world>, stdin: &[u8]) -> Result<(HookVerdict, bool), CommandError> {
+    fn pre_push(
+        &self,
+        context: &Context<'world>,
+        stdin: &[u8],
+        remote: Option<&OsStr>,
+    ) -> Result<(HookVerdict, bool), CommandError> {
         let pushed = pushed::parse(stdin).map_err(|error| CommandError::operational(error.to_string()))?;
         let refs = pushed.into_iter().map(|one| self.push_facts(one)).collect::<Result<Vec<_>, _>>()?;
         let intent = facts::intent(&self.repository);
         let mut verdict = pre_push::branch_rules(&refs, intent.as_deref(), &self.settings);
+        if mirror::is_mirror(&self.repository, remote)
+            && self.coordination(context, &context.select()?.chosen)? != Coordination::Nothing
+        {
+            verdict.objections.insert(0, pre_push::mirror());
+        }
         let uses_intent = pre_push::uses_intent(&refs, &self.settings);
         let branches = pre_push::branches(&refs);
         // What the repository alone refuses needs no connection.
@@ -192,20 +201,28 @@ impl<'world> Run<'world> {
             Ok(selected) => selected,
             Err(error) => return Ok(Answer::unknown(error)),
         };
-        let state_in = match &selected.chosen {
-            Chosen::Git { store, .. } => Some(Arc::clone(store)),
-            _ => None,
+        let coordination = match self.coordination(context, &selected.chosen) {
+            Ok(coordination) => coordination,
+            Err(error) => return Ok(Answer::unknown(error)),
         };
-        let shared = state_in.is_some_and(|store| is_shared(context, &store));
-        let nobody_said = selected.tier >= Tier::GitConfig && matches!(selected.chosen, Chosen::Git { .. });
-        if nobody_said && !shared && !facts::is_coordinated(&self.repository, &self.deadline)? {
-            return Ok(Answer::NotUsed);
+        match coordination {
+            Coordination::Nothing => return Ok(Answer::NotUsed),
+            // The store would fetch; a commit takes no network.
+            Coordination::SharedWithoutCopy if freshness == Freshness::Cached => return Ok(Answer::without_copy()),
+            Coordination::SharedWithoutCopy | Coordination::Shared | Coordination::Local => {}
         }
         let opened = match context.open_selected(selected) {
             Ok(opened) => opened,
             Err(error) => return Ok(Answer::unknown(error)),
         };
-        ask(context, &opened, branches, Reading { freshness, shared }, &self.repository, &self.deadline)
+        let reading = Reading { freshness, shared: coordination != Coordination::Local };
+        ask(context, &opened, branches, reading, &self.repository, &self.deadline)
+    }
+
+    /// Tells what is known of the store that is selected.
+    fn coordination(&self, context: &Context<'world>, chosen: &Chosen) -> Result<Coordination, CommandError> {
+        let Chosen::Git { store, .. } = chosen else { return Ok(Coordination::Local) };
+        Ok(facts::coordination(store, is_shared(context, store), &self.deadline)?)
     }
 
     /// Runs the hook that was here before ours. Where another manager owns the hooks, it runs its own.
@@ -216,10 +233,12 @@ impl<'world> Run<'world> {
         stdin: Option<&[u8]>,
         context: &Context<'_>,
     ) -> Result<u8, CommandError> {
-        if self.repository.config("core.hooksPath").is_some() {
+        let directory = install::directory(&self.repository);
+        let is_gits_own = self.repository.config("core.hooksPath").is_none()
+            || install::foreign_hooks_path(&self.repository, &self.deadline)?.is_none();
+        if !is_gits_own || !install::is_in_place(&directory, hook) {
             return Ok(0);
         }
-        let directory = install::directory(&self.repository);
         let stdin = stdin.map_or(Stdin::Inherited, Stdin::Bytes);
         chain::run(&directory, hook, arguments, stdin, context.environment, context.directory).map_err(|error| {
             let file = chain::chained(&directory, hook);
@@ -247,6 +266,11 @@ enum Answer {
 }
 
 impl Answer {
+    fn without_copy() -> Self {
+        let error = StoreError::new(StoreErrorKind::Broken, "this clone has no copy of the shared claims");
+        Self::Unknown(error.with_hint("`agent-coord sync` fetches them"))
+    }
+
     fn unknown(error: CommandError) -> Self {
         let hint = error.hints.into_iter().next();
         Self::Unknown(StoreError { kind: StoreErrorKind::Broken, message: error.message, hint })
@@ -293,5 +317,26 @@ fn ask(
     match claims::ask(&*opened.store, &asker, branches, reading, deadline) {
         Ok(claims) => Ok(Answer::Known(claims)),
         Err(error) => Ok(Answer::Unknown(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_the_hooks_is_documented_under_both_its_names() {
+        use crate::hooks::settings as own;
+        for names in [
+            own::PRIMARY_BRANCH,
+            own::ALLOW_PRIMARY_COMMIT,
+            own::PROTECTED_REGEX,
+            own::MERGE_PHRASE,
+            own::REQUIRE_CLAIM,
+            own::UNKNOWN,
+        ] {
+            let documented = env_vars::ALL.iter().find(|variable| variable.name == names.variable);
+            assert_eq!(documented.and_then(|variable| variable.config_key), Some(names.key), "{}", names.variable);
+        }
     }
 }

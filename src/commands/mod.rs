@@ -15,13 +15,17 @@ pub mod status;
 pub mod sync;
 pub mod version;
 
+#[cfg(test)]
+mod tests;
+
 use clap::{CommandFactory, Parser};
 
 use crate::cli::context::Context;
 use crate::error::CommandError;
 
-/// A command with its arguments.
+/// A command with its arguments. The help of each is the doc comment of its arguments.
 #[derive(Debug, Parser)]
+#[expect(missing_docs, reason = "a doc comment here would take the place of that help")]
 #[command(
     name = "agent-coord",
     about = "Git-native coordination for coding agents",
@@ -29,29 +33,17 @@ use crate::error::CommandError;
     disable_version_flag = true
 )]
 pub enum Command {
-    /// Make the coordination store of this clone, or join a shared one.
     Init(init::Args),
-    /// Claim a target, or renew the claim held on it.
     Claim(claim::Args),
-    /// Say that this agent is at work, and on what.
     Heartbeat(heartbeat::Args),
-    /// Give a claim back.
     Release(release::Args),
-    /// Add an event to a batch.
     RecordEvent(record_event::Args),
-    /// Show who holds what, and who is at work.
     Status(status::Args),
-    /// Bring this clone's cache of the shared store up to date.
     Sync(sync::Args),
-    /// Manage the git hooks that enforce claims.
     Hooks(hooks::Args),
-    /// Run the checks of a git hook.
     Hook(hook::Args),
-    /// Remember the commit a branch stands at, to notice when its history is rewritten.
     Canary(canary::Args),
-    /// Show what agent-coord is configured to, or change it.
     Config(config::Args),
-    /// Show the versions of the command line and of the records.
     Version(version::Args),
 }
 

@@ -46,15 +46,15 @@ pub struct Args {
     /// What happened, in a sentence
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    #[command(flatten)]
-    typed: TypedArgs,
-    #[command(flatten)]
-    metadata: MetadataArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    typed: TypedArgs,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 /// The options that belong to one type of event each.

@@ -13,6 +13,8 @@ use crate::error::CommandError;
 use crate::report::Written;
 use crate::worktree::held;
 
+const TERMINAL: [&str; 3] = ["done", "abandoned", "superseded"];
+
 /// Gives a claim back.
 ///
 /// Without TARGET it gives back the one claim that this worktree holds.
@@ -35,13 +37,13 @@ pub struct Args {
     /// The outcome of the lane
     #[arg(long, value_name = "OUTCOME", hide = true)]
     terminal: Option<String>,
-    #[command(flatten)]
-    metadata: MetadataArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 /// Gives a claim back.
@@ -49,9 +51,7 @@ pub struct Args {
 /// # Errors
 /// When the claim is not this agent's to give, or it is not known whether it was given back.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
-    if args.terminal.as_deref().is_some_and(|terminal| !terminal.is_empty()) {
-        return Err(CommandError::unsupported("a terminal closeout (--terminal) is"));
-    }
+    refuse_closeout(args)?;
     let opened = context.open()?;
     let request = request(args, context, &opened)?;
     let result = app::release::release(&opened.app(), &request);
@@ -71,6 +71,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     let as_json = args.json && opened.repository.is_some();
     Written::new("released", released.record, warnings).print(&mut context.printer, as_json, &line);
     Ok(0)
+}
+
+/// Refuses a terminal closeout: a wrong one in the contract's words, a right one because this version has none.
+fn refuse_closeout(args: &Args) -> Result<(), CommandError> {
+    let Some(terminal) = args.terminal.as_deref().filter(|terminal| !terminal.is_empty()) else { return Ok(()) };
+    if !TERMINAL.contains(&terminal) {
+        return Err(CommandError::usage(format!("--terminal must be one of: {}", TERMINAL.join(", "))));
+    }
+    if args.handoff_to.is_some() || args.handoff_note.is_some() {
+        return Err(CommandError::usage("--terminal cannot be combined with --handoff-to or --handoff-note"));
+    }
+    Err(CommandError::unsupported("a terminal closeout (--terminal) is"))
 }
 
 fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Release, CommandError> {

@@ -5,11 +5,13 @@ use super::decision::{Decision, Edit, Halt, Put, Refusal, RefusalKind, Verdict};
 use super::event::{Lifecycle, claim_acquired};
 use super::fence;
 use super::holder::{Judgement, Sighting, judge};
+use super::liveness::TOLERATED_SKEW;
 use super::path::RecordPath;
 use super::record::{Fence, Members, Stored, integer, text};
 use super::request::{Acquire, Stamp, Tenure};
 use super::snapshot::{Freshness, Snapshot};
 use super::tenure::{Holding, members_of};
+use super::time::Timestamp;
 
 /// A claim that was acquired or renewed.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +48,8 @@ pub enum Way {
 /// What one run of the retry loop remembers from one decision to the next.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FirstRead {
-    /// What the first decision that was put to the store rested on.
-    believed: Option<Believed>,
+    /// What the first decision that was put to the store rested on, and how fresh that was.
+    believed: Option<(Believed, Freshness)>,
     /// The rows that decided, for the clone to remember when it saw them change.
     pub sightings: Vec<Sighting>,
 }
@@ -61,23 +63,40 @@ enum Believed {
 impl FirstRead {
     /// Tells whether somebody acquired the claim since the first decision was put to the store: of simultaneous
     /// claimers that one has won, and nobody who set out with it displaces or joins it.
-    fn was_won_since(&self, held: &Holding) -> bool {
-        self.believed.as_ref().is_some_and(|believed| *believed != Believed::Present(held.clone()))
+    ///
+    /// A belief from an old cache proves nothing about that; then the claim's own date tells a winner of this race from
+    /// a holder of long ago.
+    fn was_won_since(&self, held: &Holding, now: Timestamp) -> bool {
+        let Some((believed, freshness)) = &self.believed else { return false };
+        let is_known = *believed == Believed::Present(held.clone());
+        !is_known && (*freshness == Freshness::Fetched || !was_held_long_before(held, now))
     }
 
-    /// Remembers what a decision rests on, if it is the first that the store will be asked to take.
+    /// Remembers what a decision rests on, if it is the first that the store will be asked to take; the first on
+    /// fetched state takes the place of one on a cache.
     fn note<T>(&mut self, held: Option<&Holding>, decision: &Decision<T>, snapshot: &Snapshot) {
-        if self.believed.is_none() && decision.basis <= snapshot.freshness {
-            self.believed = Some(held.map_or(Believed::Absent, |held| Believed::Present(held.clone())));
+        let is_first = match &self.believed {
+            None => true,
+            Some((_, freshness)) => *freshness < snapshot.freshness,
+        };
+        if is_first && decision.basis <= snapshot.freshness {
+            let believed = held.map_or(Believed::Absent, |held| Believed::Present(held.clone()));
+            self.believed = Some((believed, snapshot.freshness));
         }
     }
 
     fn contention(&self, item: &str, path: &RecordPath) -> Refusal {
-        let was_absent = self.believed.as_ref().is_none_or(|believed| *believed == Believed::Absent);
+        let was_absent = self.believed.as_ref().is_none_or(|(believed, _)| *believed == Believed::Absent);
         let lost = if was_absent { "state already exists" } else { "state changed" };
         Refusal::new(RefusalKind::Unknown, format!("claim write contention for {item}; {lost} at {path}"))
-            .with_hint("another claim of this target came first; look at it with `agent-coord status`")
     }
+}
+
+/// Tells whether a claim was acquired so long before `now` that no clocks within tolerance could make it part of a race
+/// that began at `now`.
+fn was_held_long_before(held: &Holding, now: Timestamp) -> bool {
+    let acquired = held.since.as_deref().and_then(Timestamp::parse_iso);
+    acquired.is_some_and(|acquired| now.seconds_since(acquired) > TOLERATED_SKEW)
 }
 
 /// Decides a claim.
@@ -170,7 +189,7 @@ impl Asking<'_> {
             Judgement::Blocks { reason, hint } => {
                 Err(self.refuse(standing, &standing.held.holder(), &reason, hint).into())
             }
-            Judgement::Yields if first.was_won_since(&standing.held) => {
+            Judgement::Yields if first.was_won_since(&standing.held, self.stamp.now) => {
                 Err(first.contention(&self.item(), self.path).into())
             }
             Judgement::Yields => Ok(Way::TakenOver),
@@ -183,7 +202,7 @@ impl Asking<'_> {
             return Ok(self.renewal(standing));
         }
         let same_instance = self.is_same_instance(standing);
-        if first.was_won_since(&standing.held) && !standing.remembered {
+        if first.was_won_since(&standing.held, self.stamp.now) && !standing.remembered {
             return Err(if same_instance {
                 first.contention(&self.item(), self.path).into()
             } else {

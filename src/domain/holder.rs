@@ -56,12 +56,12 @@ pub fn judge(
     })
 }
 
+/// Of a row that is read twice only the latest reading stays: the first may have come from the cache, and both together
+/// would look like a change that happened just now.
 fn sight(record: &Stored, sightings: &mut Vec<Sighting>) {
     if let Some(updated_at) = record.text("updated_at") {
-        let sighting = (record.path.to_string(), updated_at.to_owned());
-        if !sightings.contains(&sighting) {
-            sightings.push(sighting);
-        }
+        sightings.retain(|(path, _)| path != record.path.as_str());
+        sightings.push((record.path.to_string(), updated_at.to_owned()));
     }
 }
 
@@ -109,4 +109,21 @@ fn is_within_term(claim: &Members, seen: &SeenChange) -> bool {
 fn witnessed<'a>(path: &RecordPath, record: &Members, request: &'a Acquire) -> Option<&'a SeenChange> {
     let updated_at = super::record::text(record, "updated_at")?;
     request.seen_changing.iter().find(|seen| seen.path == path.as_str() && seen.updated_at == updated_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::fixtures::stored;
+    use serde_json::json;
+
+    #[test]
+    fn a_row_read_from_the_cache_and_then_fetched_is_seen_once_as_fetched() {
+        let mut sightings = Vec::new();
+        for updated_at in ["2026-12-01T00:00:00Z", "2026-12-01T00:05:00Z"] {
+            sight(&stored("heartbeats/b.json", json!({"updated_at": updated_at})), &mut sightings);
+        }
+        let fetched = ("heartbeats/b.json".to_owned(), "2026-12-01T00:05:00Z".to_owned());
+        assert_eq!(sightings, [fetched], "two readings of one command are no change that this clone has witnessed");
+    }
 }

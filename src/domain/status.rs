@@ -187,6 +187,7 @@ pub fn broad_report(snapshot: &Snapshot, judged: Judged, archived: bool) -> Stat
     if let Some(note) = lanes.malformed_note() {
         pass.notes.push(("lanes", note));
     }
+    pass.warnings.extend(heartbeats.iter().filter_map(HeartbeatRow::skew_warning));
     let archive = archived.then(|| pass.rows(snapshot, Family::Archive, archive_row));
     StatusReport {
         scope: ReportScope::All,
@@ -267,6 +268,15 @@ pub struct HeartbeatRow {
     /// Whose it is, by its own word or its path.
     agent: String,
     liveness: Liveness,
+    /// By how many seconds the row is ahead of us, when that is too much (design.md section 4, "Clocks").
+    skew: Option<i64>,
+}
+
+impl HeartbeatRow {
+    fn skew_warning(&self) -> Option<String> {
+        let seconds = self.skew?;
+        Some(format!("clock skew: the heartbeat of {} is {seconds} s ahead of this machine's clock", self.agent))
+    }
 }
 
 fn heartbeat_row(stored: &Stored, heartbeat: &Members, judged: Judged) -> HeartbeatRow {
@@ -283,7 +293,7 @@ fn heartbeat_row(stored: &Stored, heartbeat: &Members, judged: Judged) -> Heartb
         row.put("wedged_since", Some(since.into()));
     }
     let agent = shown(&row.members, "agent_id");
-    HeartbeatRow { members: row.members, agent, liveness }
+    HeartbeatRow { members: row.members, agent, liveness, skew: liveness::skew(heartbeat, judged.now) }
 }
 
 /// Returns since when a live agent reports the same worker phase, when that is too long (design.md section 4, "Wedged").

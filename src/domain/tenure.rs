@@ -1,5 +1,7 @@
 //! Who holds a claim, and whether somebody who acts for an earlier tenure has lost it (design.md section 4).
 
+use serde_json::Value;
+
 use super::decision::{Refusal, RefusalKind};
 use super::printable::printable;
 use super::record::{Content, Members, Stored, text};
@@ -16,7 +18,7 @@ pub fn members_of<'a>(stored: &'a Stored, kind: &str) -> Result<&'a Members, Ref
         Content::NotAnObject(_) => format!("state record is not a {kind} object: {path}"),
         Content::Malformed(reason) => format!("state unreadable: {path}: {}", printable(reason)),
     };
-    Err(Refusal::new(RefusalKind::Unknown, message).with_hint("`agent-coord doctor` reports such records"))
+    Err(Refusal::new(RefusalKind::Unknown, message))
 }
 
 /// The tenure that a claim record speaks of.
@@ -42,8 +44,10 @@ impl Holding {
     pub fn of(stored: &Stored) -> Result<Self, Refusal> {
         let claim = members_of(stored, "claim")?;
         let filled = |name: &str| text(claim, name).filter(|value| !value.trim().is_empty()).map(str::to_owned);
+        // A holder that is no text is somebody all the same: nobody may act in its name.
+        let odd = claim.get("agent_id").filter(|value| !value.is_string() && !value.is_null()).map(Value::to_string);
         Ok(Self {
-            agent: filled("agent_id"),
+            agent: filled("agent_id").or(odd),
             instance: filled("instance_id"),
             generation: generation_of(stored, claim)?,
             since: text(claim, "claimed_at").map(str::to_owned),

@@ -2,8 +2,8 @@
 //! (design.md section 3.5).
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::BorrowedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -93,7 +93,10 @@ impl Git {
             return Err(timed_out());
         }
         let mut child = self.spawn(call)?;
-        let input = child.stdin.take().map(|pipe| feed(pipe, call.input.clone().unwrap_or_default()));
+        let input = match (child.stdin.take(), &call.input) {
+            (Some(pipe), Input::Bytes(bytes)) => Some(feed(pipe, bytes.clone())),
+            _ => None,
+        };
         let output = child.stdout.take().map(collect);
         let errors = child.stderr.take().map(collect);
         let (status, stopped) =
@@ -127,11 +130,13 @@ impl Git {
         if let Some(directory) = call.directory.or(call.git_dir) {
             command.current_dir(directory);
         }
-        command.stdin(if call.input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdin(match &call.input {
+            Input::None => Stdio::null(),
+            Input::Bytes(_) => Stdio::piped(),
+            Input::File(file) => file.try_clone().map_err(|error| GitError::Spawn(error.to_string()))?.into(),
+        });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        let _inherited =
-            call.inherited.map(Inherited::share).transpose().map_err(|error| GitError::Spawn(error.to_string()))?;
         command.spawn().map_err(|error| GitError::Spawn(format!("{}: {error}", self.program.display())))
     }
 }
@@ -144,8 +149,16 @@ pub struct Call<'a> {
     configuration: Vec<(String, String)>,
     variables: Vec<(OsString, OsString)>,
     arguments: Vec<OsString>,
-    input: Option<Vec<u8>>,
-    inherited: Option<BorrowedFd<'a>>,
+    input: Input,
+}
+
+/// What git reads.
+#[derive(Debug, Clone, Default)]
+enum Input {
+    #[default]
+    None,
+    Bytes(Vec<u8>),
+    File(Arc<File>),
 }
 
 impl<'a> Call<'a> {
@@ -200,14 +213,14 @@ impl<'a> Call<'a> {
     /// Feeds stdin; without it stdin is empty.
     #[must_use]
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
-        self.input = Some(input.into());
+        self.input = Input::Bytes(input.into());
         self
     }
 
-    /// Lets git inherit a descriptor, so that a flock outlives this process as long as git lives.
+    /// Gives git a file as its stdin. Git shares the open file, and with it a flock.
     #[must_use]
-    pub fn inherit(mut self, descriptor: BorrowedFd<'a>) -> Self {
-        self.inherited = Some(descriptor);
+    pub fn input_file(mut self, file: File) -> Self {
+        self.input = Input::File(Arc::new(file));
         self
     }
 
@@ -286,23 +299,6 @@ fn cleaned(environment: &Environment) -> Environment {
         .set("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file")
         .set("GIT_OPTIONAL_LOCKS", "0");
     cleaned
-}
-
-/// Clears close-on-exec of a descriptor for as long as it takes to spawn.
-struct Inherited<'a>(BorrowedFd<'a>);
-
-impl<'a> Inherited<'a> {
-    fn share(descriptor: BorrowedFd<'a>) -> std::io::Result<Self> {
-        rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
-        Ok(Self(descriptor))
-    }
-}
-
-impl Drop for Inherited<'_> {
-    fn drop(&mut self) {
-        // Failing here leaves the descriptor open in a later git too, which only makes the flock live as long as that.
-        let _ = rustix::io::fcntl_setfd(self.0, rustix::io::FdFlags::CLOEXEC);
-    }
 }
 
 /// Waits for `child`; past `limit` its process group is asked to stop, and killed after a grace.

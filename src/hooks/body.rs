@@ -66,20 +66,39 @@ impl HookName {
     /// Returns the lines that another hook manager is to run, with a word on where they go.
     #[must_use]
     pub fn for_managers(self) -> String {
-        let name = self;
-        let stage = self.as_str();
+        let entry = match self {
+            Self::PreCommit => "agent-coord hook pre-commit",
+            Self::PrePush => ENTRY_FOR_PRE_COMMIT_FRAMEWORK,
+        };
         format!(
-            "# agent-coord {name}, for a hook manager that owns core.hooksPath. The exit code decides; arguments and stdin
-# must arrive as git gave them.
-#   husky       add the last line to .husky/{name}
-#   lefthook    lefthook.yml:            {name}: {{ commands: {{ agent-coord: {{ run: agent-coord hook {name} {{0}}, use_stdin: true }} }} }}
-#   pre-commit  .pre-commit-config.yaml: - {{ repo: local, hooks: [{{ id: agent-coord-{name}, name: agent-coord, language: system,
-#                 entry: agent-coord hook {name}, stages: [{stage}], always_run: true, pass_filenames: false }}] }}
-agent-coord hook {name} \"$@\"
+            "\
+# agent-coord {self}, for a hook manager that owns core.hooksPath. The exit code decides; arguments and stdin must arrive
+# as git gave them.
+# husky: add the last line to .husky/{self}
+# lefthook, in lefthook.yml:
+#   {self}:
+#     commands:
+#       agent-coord:
+#         run: agent-coord hook {self} {{0}}
+#         use_stdin: true
+# pre-commit, in .pre-commit-config.yaml (of several refs in one push it shows the first only):
+#   - repo: local
+#     hooks:
+#       - id: agent-coord-{self}
+#         name: agent-coord
+#         language: system
+#         stages: [{self}]
+#         always_run: true
+#         pass_filenames: false
+#         entry: {entry}
+agent-coord hook {self} \"$@\"
 "
         )
     }
 }
+
+/// The pre-commit framework keeps git's stdin to itself and tells the same in variables.
+const ENTRY_FOR_PRE_COMMIT_FRAMEWORK: &str = r#"sh -c 'printf "%s %s %s %s\n" "$PRE_COMMIT_LOCAL_BRANCH" "$PRE_COMMIT_TO_REF" "$PRE_COMMIT_REMOTE_BRANCH" "$PRE_COMMIT_FROM_REF" | agent-coord hook pre-push "$PRE_COMMIT_REMOTE_NAME" "$PRE_COMMIT_REMOTE_URL"'"#;
 
 impl fmt::Display for HookName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

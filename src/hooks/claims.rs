@@ -19,6 +19,8 @@ pub struct Claims {
     pub standings: Vec<Standing>,
     /// What could not be read, worded.
     pub warnings: Vec<String>,
+    /// It came from a cache of a shared remote, so that it may be old.
+    pub cached: bool,
     /// When the state was fetched; `None` = never, or there is no remote.
     pub fetched_at: Option<Timestamp>,
 }
@@ -43,6 +45,7 @@ pub fn ask(
     reading: Reading,
     deadline: &Deadline<'_>,
 ) -> Result<Claims, StoreError> {
+    let cached = reading.shared && reading.freshness == Freshness::Cached;
     let mut scope = Scope::of_prefixes([Prefix::claims_of(asker.repo)]);
     if reading.freshness == Freshness::Fetched {
         // The cache tells which heartbeats the answer will rest on, so that one connection brings everything.
@@ -52,14 +55,14 @@ pub fn ask(
         let mut snapshot = store.snapshot(&scope, reading.freshness, deadline)?;
         let read: BTreeSet<RecordPath> = snapshot.records.keys().cloned().collect();
         let fetched_at = snapshot.store.fetched_at;
-        if reading.shared && reading.freshness == Freshness::Cached {
+        if cached {
             let age = fetched_at.map(|at| asker.now.seconds_since(at));
-            standing::distrust_old_heartbeats(&mut snapshot, age);
+            standing::distrust_old_heartbeats(&mut snapshot, age, asker.now);
         }
         match answer(&snapshot, asker, branches) {
             Ok(standings) => {
                 let warnings = standing::unreadable(&snapshot, asker.repo);
-                return Ok(Claims { standings, warnings, fetched_at });
+                return Ok(Claims { standings, warnings, cached, fetched_at });
             }
             Err(missing) if missing.is_subset(&read) => break,
             Err(missing) => scope.records.extend(missing),

@@ -80,18 +80,46 @@ pub fn intent(repository: &Repository) -> Option<String> {
     Some(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
 
-/// Tells whether this clone has any coordination state of its own.
+/// What a clone knows of a coordination store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coordination {
+    /// Nobody ever used one here.
+    Nothing,
+    /// There is one, in this clone alone.
+    Local,
+    /// There is one, shared through a remote, and this clone has a copy of it.
+    Shared,
+    /// There is one, shared through a remote, and this clone has no copy of it.
+    SharedWithoutCopy,
+}
+
+/// Tells what this clone knows of a coordination store, without asking the store. `is_shared` = a remote is named.
 ///
 /// # Errors
-/// When git cannot be run.
-pub fn is_coordinated(repository: &Repository, deadline: &Deadline<'_>) -> Result<bool, GitError> {
-    const ABOUT: &str = "refs/agent-coord/store.json";
+/// When refs cannot be read.
+pub fn coordination(
+    repository: &Repository,
+    is_shared: bool,
+    deadline: &Deadline<'_>,
+) -> Result<Coordination, GitError> {
+    let has_store = has_ref(repository, "refs/agent-coord/store.json", deadline)?;
+    Ok(match (is_shared, has_store) {
+        (true, true) => Coordination::Shared,
+        (true, false) => Coordination::SharedWithoutCopy,
+        (false, true) => Coordination::Local,
+        // A store that is known but gone is the store's to report.
+        (false, false) if repository.config("agent-coord.storeId").is_some() => Coordination::Local,
+        (false, false) => Coordination::Nothing,
+    })
+}
+
+fn has_ref(repository: &Repository, name: &str, deadline: &Deadline<'_>) -> Result<bool, GitError> {
     if repository.ref_storage() == RefStorage::Files {
         let reader = repository.reader();
-        let found = reader.try_find_reference(ABOUT).map_err(|error| GitError::Unusable(error.to_string()))?;
+        let found = reader.try_find_reference(name).map_err(|error| GitError::Unusable(error.to_string()))?;
         return Ok(found.is_some());
     }
-    Ok(repository.run(Call::new("show-ref").args(["--verify", "--quiet", ABOUT]), deadline)?.succeeded())
+    Ok(repository.run(Call::new("show-ref").args(["--verify", "--quiet", name]), deadline)?.succeeded())
 }
 
 fn small_text(path: PathBuf) -> Option<String> {

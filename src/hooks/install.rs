@@ -156,6 +156,12 @@ pub fn present(directory: &Path, hook: HookName) -> Present {
     }
 }
 
+/// Tells whether a hook of ours, of whatever version, is in place.
+#[must_use]
+pub fn is_in_place(directory: &Path, hook: HookName) -> bool {
+    matches!(present(directory, hook), Present::Current | Present::Earlier)
+}
+
 /// Checks that [`install`] would not meet a taken place.
 ///
 /// # Errors

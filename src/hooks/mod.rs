@@ -9,6 +9,7 @@ pub mod chain;
 pub mod claims;
 pub mod facts;
 pub mod install;
+pub mod mirror;
 pub mod pre_commit;
 pub mod pre_push;
 pub mod probe;

@@ -7,6 +7,7 @@ use super::settings::HookSettings;
 use super::verdict::{HookVerdict, Objection, ObjectionKind};
 use crate::domain::canary::Canary;
 use crate::domain::time::Timestamp;
+use crate::git::head::Head;
 
 /// How the canary of a worktree does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +20,12 @@ pub enum CanaryFacts {
     Unreadable(PathBuf),
 }
 
-/// Judges what the repository alone can tell.
+/// Judges what the repository alone can tell. The very first commit has to go somewhere, so an unborn branch is free.
 #[must_use]
-pub fn branch_rules(branch: Option<&str>, canary: &CanaryFacts, settings: &HookSettings) -> HookVerdict {
+pub fn branch_rules(head: &Head, canary: &CanaryFacts, settings: &HookSettings) -> HookVerdict {
     let mut verdict = HookVerdict::default();
-    if branch == Some(settings.primary_branch.as_str()) && !settings.allow_primary_commit {
+    let is_primary = head.branch.as_deref() == Some(settings.primary_branch.as_str());
+    if is_primary && head.commit.is_some() && !settings.allow_primary_commit {
         verdict.objections.push(primary_branch(&settings.primary_branch));
     }
     match canary {
@@ -37,16 +39,16 @@ pub fn branch_rules(branch: Option<&str>, canary: &CanaryFacts, settings: &HookS
     verdict
 }
 
-/// Judges what the claims say of the branch. `shared` = they come from a remote, so that they may be old.
+/// Judges what the claims say of the branch.
 #[must_use]
-pub fn claim_rules(branch: &str, claims: Claims, settings: &HookSettings, shared: bool, now: Timestamp) -> HookVerdict {
+pub fn claim_rules(branch: &str, claims: Claims, settings: &HookSettings, now: Timestamp) -> HookVerdict {
     let mut verdict = HookVerdict { objections: Vec::new(), warnings: claims.warnings };
     let is_ours = claims.standings.iter().any(|standing| standing.is_ours);
     verdict.objections.extend(claims.standings.into_iter().flat_map(|standing| standing.objections));
     if verdict.passes() && settings.require_claim && !is_ours && branch != settings.primary_branch {
         verdict.objections.push(unclaimed(branch));
     }
-    if shared {
+    if claims.cached {
         for objection in &mut verdict.objections {
             objection.hints.push(age(claims.fetched_at, now));
         }
@@ -119,8 +121,18 @@ mod tests {
         }
     }
 
+    fn head(branch: Option<&str>) -> Head {
+        Head { branch: branch.map(str::to_owned), commit: Some("b".repeat(40)) }
+    }
+
     fn refused(branch: Option<&str>, canary: &CanaryFacts, allow: bool) -> bool {
-        !branch_rules(branch, canary, &settings(allow, false)).passes()
+        !branch_rules(&head(branch), canary, &settings(allow, false)).passes()
+    }
+
+    #[test]
+    fn the_first_commit_of_all_may_go_to_the_primary_branch() {
+        let unborn = Head { commit: None, ..head(Some("trunk")) };
+        assert!(branch_rules(&unborn, &CanaryFacts::Quiet, &settings(false, false)).passes());
     }
 
     #[test]
@@ -135,18 +147,22 @@ mod tests {
     fn a_tripped_canary_refuses_and_an_unreadable_one_warns() {
         let canary = Canary { commit: "a".repeat(40), branch: "feat".to_owned() };
         assert!(refused(Some("feat"), &CanaryFacts::Tripped(canary), false));
-        let verdict = branch_rules(Some("feat"), &CanaryFacts::Unreadable("/x".into()), &settings(false, false));
+        let verdict = branch_rules(&head(Some("feat")), &CanaryFacts::Unreadable("/x".into()), &settings(false, false));
         assert!(verdict.passes() && verdict.warnings.len() == 1);
     }
 
     fn claims(is_ours: bool, fetched_at: Option<Timestamp>) -> Claims {
-        Claims { standings: vec![Standing { objections: vec![], is_ours }], warnings: vec![], fetched_at }
+        Claims {
+            standings: vec![Standing { objections: vec![], is_ours }],
+            warnings: vec![],
+            cached: fetched_at.is_some(),
+            fetched_at,
+        }
     }
 
     #[test]
     fn a_required_claim_is_asked_for_on_every_branch_but_the_primary_one() {
-        let judge =
-            |branch, is_ours| claim_rules(branch, claims(is_ours, None), &settings(true, true), false, at(0)).passes();
+        let judge = |branch, is_ours| claim_rules(branch, claims(is_ours, None), &settings(true, true), at(0)).passes();
         assert!(!judge("feat", false));
         assert!(judge("feat", true));
         assert!(judge("trunk", false));
@@ -154,10 +170,11 @@ mod tests {
 
     #[test]
     fn a_refusal_on_shared_claims_says_how_old_they_are() {
-        let verdict = claim_rules("feat", claims(false, Some(at(0))), &settings(false, true), true, at(7200));
+        let verdict = claim_rules("feat", claims(false, Some(at(0))), &settings(false, true), at(7200));
         let hints = verdict.objections[0].hints.join("\n");
         assert!(hints.contains("claims as fetched 2 h ago") && hints.contains("agent-coord sync"), "{hints}");
-        let never = claim_rules("feat", claims(false, None), &settings(false, true), true, at(0));
+        let unfetched = Claims { cached: true, ..claims(false, None) };
+        let never = claim_rules("feat", unfetched, &settings(false, true), at(0));
         assert!(never.objections[0].hints.join("\n").contains("never fetched"));
     }
 }

@@ -6,6 +6,8 @@ use super::pushed::PushedRef;
 use super::settings::HookSettings;
 use super::verdict::{HookVerdict, Objection, ObjectionKind};
 
+const BY_NAME: &str = "push branches and tags by name, without --mirror and remote.<name>.mirror";
+
 /// One ref of a push, with what the repository knows of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushFacts {
@@ -66,9 +68,16 @@ pub fn claim_rules(refs: &[PushFacts], branches: &[&str], claims: Claims, settin
     verdict
 }
 
+/// Returns the objection to a push that makes the remote a copy of this clone.
+#[must_use]
+pub fn mirror() -> Objection {
+    let message = "a mirror takes away coordination state that this clone has not fetched, which only agent-coord may";
+    Objection::new(ObjectionKind::Policy, message).hint(BY_NAME)
+}
+
 fn coordination_refs(name: &str) -> Objection {
     let message = format!("{} is coordination state, which only agent-coord itself pushes", name.escape_debug());
-    Objection::new(ObjectionKind::Policy, message).hint("push branches and tags by name, without --mirror")
+    Objection::new(ObjectionKind::Policy, message).hint(BY_NAME)
 }
 
 fn forbidden(branch: &str, what: &str) -> Objection {
@@ -174,7 +183,7 @@ mod tests {
         let refs = [push("refs/heads/feat", true), deletion("refs/heads/old"), push("refs/heads/mine", true)];
         let names = branches(&refs);
         let standings = names.iter().map(|name| Standing { objections: vec![], is_ours: *name == "mine" }).collect();
-        let claims = Claims { standings, warnings: vec![], fetched_at: None };
+        let claims = Claims { standings, warnings: vec![], cached: false, fetched_at: None };
         let verdict = claim_rules(&refs, &names, claims, &required);
         assert_eq!(verdict.objections.len(), 1);
         assert!(verdict.objections[0].message.contains("branch feat"));

@@ -9,7 +9,7 @@ use crate::domain::decision::{Halt, Refusal, RefusalKind};
 use crate::domain::ids::{EventId, RepoName, Target};
 use crate::domain::liveness::{self, Liveness};
 use crate::domain::path::{Family, Prefix, RecordPath};
-use crate::domain::record::Stored;
+use crate::domain::record::{Content, Members, Stored};
 use crate::domain::request::{Acquire, Attribution, Metadata, SeenChange, Stamp};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::tenure::{Actor, Holding, loss};
@@ -71,19 +71,17 @@ pub fn unreadable(snapshot: &Snapshot, repo: &RepoName) -> Vec<String> {
         .collect()
 }
 
-/// Takes away heartbeats cached longer ago than their dead threshold: they prove nothing any more, neither that the
-/// holder lives nor that it is dead, so the claim's own term decides. `age` is in seconds; `None` = never fetched.
-pub fn distrust_old_heartbeats(snapshot: &mut Snapshot, age: Option<i64>) {
+/// Makes UNKNOWN of heartbeats that look dead but were cached longer ago than their dead threshold: their agent may have
+/// beaten since, so the claim's own term decides. `age` is that of the cache in seconds; `None` = never fetched.
+pub fn distrust_old_heartbeats(snapshot: &mut Snapshot, age: Option<i64>, now: Timestamp) {
     for (path, row) in &mut snapshot.records {
-        let members = row.as_ref().and_then(Stored::object);
-        let is_over = |age| {
-            members.is_some_and(|members| {
-                let counts = liveness::term(members).is_some_and(|(_, ttl)| ttl.num_seconds() > 0);
-                counts && liveness::as_witnessed(members, age) == Liveness::Dead
-            })
-        };
-        if path.family() == Family::Heartbeats && age.is_none_or(is_over) {
-            *row = None;
+        let Some(row) = row.as_mut().filter(|_| path.family() == Family::Heartbeats) else { continue };
+        let Some(members) = row.object() else { continue };
+        let beats = liveness::term(members).is_some_and(|(_, ttl)| ttl.num_seconds() > 0);
+        let looks_dead = liveness::of(members, now) == Liveness::Dead;
+        let is_old = age.is_none_or(|age| liveness::as_witnessed(members, age) == Liveness::Dead);
+        if beats && looks_dead && is_old {
+            row.content = Content::Object(Members::new());
         }
     }
 }
@@ -97,6 +95,8 @@ struct Concern<'a> {
     claim: &'a Stored,
     target: Target,
     held: Option<&'a Held>,
+    /// The claim covers the branch. Otherwise only the loss of a tenure whose branch nobody knows brings it up.
+    covers: bool,
 }
 
 impl<'a> Concern<'a> {
@@ -109,10 +109,12 @@ impl<'a> Concern<'a> {
         };
         let held = asker.held.iter().rev().find(is_target);
         let remembered_branch = held.and_then(|held| held.branch.as_deref());
-        let concerns = claim.text("branch") == Some(branch)
-            || target.as_str() == branch
-            || (remembered_branch == Some(branch) && claim.object().is_some());
-        concerns.then_some(Self { claim, target, held })
+        let covers =
+            claim.text("branch").is_some_and(|name| name.strip_prefix("refs/heads/").unwrap_or(name) == branch)
+                || target.as_str() == branch
+                || (remembered_branch == Some(branch) && claim.object().is_some());
+        let may_be_lost = held.is_some() && remembered_branch.is_none() && claim.object().is_some();
+        (covers || may_be_lost).then_some(Self { claim, target, held, covers })
     }
 
     /// Returns whether the claim is ours, or why a claim by us would be refused.
@@ -120,6 +122,9 @@ impl<'a> Concern<'a> {
         let holding = Holding::of(self.claim)?;
         let request = self.request(asker);
         self.check_tenure(&holding, &request)?;
+        if !self.covers {
+            return Ok(false);
+        }
         let mut records = snapshot.records.clone();
         records.insert(self.claim.path.clone(), Some(self.claim.clone()));
         let known = Snapshot {
@@ -143,7 +148,11 @@ impl<'a> Concern<'a> {
         match loss(&item, holding, &actor) {
             None => Ok(()),
             Some(loss) => {
-                let next = format!("`agent-coord claim {}` claims it anew, if its holder is gone", request.target);
+                let target = &request.target;
+                let next = format!(
+                    "`agent-coord claim {target}` claims it anew, if its holder is gone; `agent-coord release {target}` \
+                     lets go of it here"
+                );
                 Err(Refusal::new(RefusalKind::Claimed, loss.message).with_hint(next))
             }
         }
@@ -344,17 +353,38 @@ mod tests {
         let now = 4000;
         assert_eq!(ask(&build(), &[], now), Standing::default(), "by its own timestamps the holder is dead");
         let mut old = build();
-        distrust_old_heartbeats(&mut old, Some(3600));
+        distrust_old_heartbeats(&mut old, Some(3600), at(now));
         let refused = ask(&old, &[], now);
         assert!(
-            messages(&refused)[0].ends_with(&format!("heartbeat missing; fallback claim expires at {}", when(14_400)))
+            messages(&refused)[0].ends_with(&format!("heartbeat unknown; fallback claim expires at {}", when(14_400)))
         );
         assert_eq!(ask(&old, &[], 14_401), Standing::default(), "past the term");
         let mut young = build();
-        distrust_old_heartbeats(&mut young, Some(3599));
+        distrust_old_heartbeats(&mut young, Some(3599), at(now));
         assert_eq!(ask(&young, &[], now), Standing::default(), "a young cache is believed");
         let mut never = build();
-        distrust_old_heartbeats(&mut never, None);
+        distrust_old_heartbeats(&mut never, None, at(now));
         assert_eq!(ask(&never, &[], now).objections.len(), 1);
+    }
+    #[test]
+    fn a_heartbeat_that_is_live_by_its_own_timestamps_stays_live_in_a_cache_of_unknown_age() {
+        let now = 20_000;
+        let mut read = read(vec![claim("42", "b", Some(BRANCH), 1)], vec![heartbeat("b", now - 60)], &[]);
+        distrust_old_heartbeats(&mut read, None, at(now));
+        assert!(messages(&ask(&read, &[], now))[0].ends_with("heartbeat live"), "the claim's own term is over by then");
+    }
+
+    #[test]
+    fn a_lost_tenure_whose_branch_nobody_knows_stops_us_everywhere_and_a_held_one_covers_nothing() {
+        let lost = read(vec![claim("42", "b", Some("feat-of-b"), 4)], vec![heartbeat("b", 0)], &[]);
+        assert!(messages(&ask(&lost, &[held(3, None)], 60))[0].starts_with("CLAIM_LOST: o/r#42"));
+        let ours = read(vec![claim("42", "a", None, 3)], vec![], &[]);
+        assert_eq!(ask(&ours, &[held(3, None)], 60), Standing::default());
+    }
+
+    #[test]
+    fn a_branch_stored_by_its_full_name_is_the_same_branch() {
+        let read = read(vec![claim("42", "b", Some("refs/heads/feat-x"), 1)], vec![heartbeat("b", 0)], &[]);
+        assert_eq!(ask(&read, &[], 60).objections.len(), 1);
     }
 }

@@ -3,7 +3,6 @@
 //! Data goes to stdout, everything else to stderr (cli-contract.md section 1.4).
 
 pub mod error;
-pub mod escape;
 pub mod json;
 pub mod printer;
 pub mod status;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::escape;
+use crate::domain::printable::printable;
 
 /// The two streams of a command. A reader that went away is no error: what was to be done is done.
 pub struct Printer<'world> {
@@ -39,12 +39,12 @@ impl<'world> Printer<'world> {
 
     /// Writes one line to stdout, control characters spelled out. Returns whether it was taken.
     pub fn line(&mut self, text: &str) -> bool {
-        self.data(&format!("{}\n", escape::one_line(text)))
+        self.data(&format!("{}\n", printable(text)))
     }
 
     /// Writes one line to stderr, control characters spelled out. Returns whether it was taken.
     pub fn message(&mut self, text: &str) -> bool {
-        let line = format!("{}\n", escape::one_line(text));
+        let line = format!("{}\n", printable(text));
         self.stderr.write_all(line.as_bytes()).and_then(|()| self.stderr.flush()).is_ok()
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::escape::one_line;
+use crate::domain::printable::printable;
 use crate::domain::record::Members;
 use crate::domain::status::{StatusReport, plain, shown};
 
@@ -59,7 +59,7 @@ impl Page {
 
     fn indented(&mut self, lead: &str, text: &str) {
         self.text.push_str(lead);
-        self.text.push_str(&one_line(text));
+        self.text.push_str(&printable(text));
         self.text.push('\n');
     }
 

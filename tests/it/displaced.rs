@@ -81,9 +81,12 @@ fn a_dead_holder_is_taken_over_and_told_by_its_next_beat() {
         assert_eq!(two.claim("t")["generation"], 2, "a takeover begins the next generation");
         let before = two.row("a")["updated_at"].clone();
         let told = two.first("heartbeat --agent-id a --repo o/r --target t").expect_code(3);
-        assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 1 is held by b since "), "{told}");
+        assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 2 is held by b since "), "{told}");
         assert_ne!(two.row("a")["updated_at"], before, "a beat is recorded whatever it is told");
         assert_eq!(two.holder("t").as_deref(), Some("b"), "the beat of a displaced holder takes nothing back");
+        // The worktree remembers what it lost until it lets go, so that no old process goes on unaware.
+        two.first("heartbeat --agent-id a").expect_code(3);
+        two.first("release t --repo o/r --agent-id a").expect_error(1);
         two.first("heartbeat --agent-id a").ok();
     });
 }
@@ -94,7 +97,7 @@ fn a_beat_that_names_no_target_still_speaks_for_the_claim_its_worktree_holds() {
         two.first_died_holding("t");
         two.second("claim t --repo o/r --agent-id b").ok();
         let told = two.first("heartbeat --agent-id a").expect_code(3);
-        assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 1 is held by b"), "{told}");
+        assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 2 is held by b"), "{told}");
     });
 }
 
@@ -142,7 +145,7 @@ fn a_holder_whose_row_never_was_is_taken_over_only_when_its_claim_expired() {
         two.second("claim u --repo o/r --agent-id b").ok();
         assert_eq!(two.claim("u")["generation"], 2);
         let told = two.first("heartbeat --agent-id a --repo o/r --target u").expect_code(3);
-        assert!(told.stderr.contains("CLAIM_LOST: o/r#u generation 1 is held by b"), "{told}");
+        assert!(told.stderr.contains("CLAIM_LOST: o/r#u generation 2 is held by b"), "{told}");
     });
 }
 
@@ -173,7 +176,7 @@ fn another_instance_of_the_holder_needs_to_supersede_and_the_old_one_is_told() {
         assert_eq!(two.claim("t")["instance_id"], "i2");
         assert_eq!(two.claim("t")["generation"], 2);
         let told = two.first("heartbeat --agent-id a --instance-id i1 --repo o/r --target t").expect_code(3);
-        assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 1 is held by a"), "{told}");
+        assert!(told.stderr.contains("CLAIM_LOST: o/r#t generation 2 is held by a"), "{told}");
         two.first("release t --repo o/r --agent-id a --instance-id i1 --generation 1").expect_error(3);
         assert_eq!(two.holder("t").as_deref(), Some("a"));
         two.second("release t --repo o/r --agent-id a").ok();

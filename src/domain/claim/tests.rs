@@ -537,4 +537,28 @@ mod races {
         let outcome = after(&cached, &won, &acquire_by("b"), 14_400).unwrap().outcome;
         assert_eq!(outcome.way, Way::TakenOver, "a takeover is only put to the store on fetched state");
     }
+
+    #[test]
+    fn an_old_cache_proves_no_race_so_a_claim_of_long_ago_is_judged_as_it_stands() {
+        let mut cached = nothing();
+        cached.freshness = Freshness::Cached;
+        assert_eq!(after(&cached, &held(), &acquire_by("b"), DEAD).unwrap().outcome.way, Way::TakenOver);
+        assert_eq!(after(&cached, &held(), &acquire_by("a"), DEAD).unwrap().outcome.way, Way::Renewed);
+        let just_won = snapshot(vec![claim(json!({"claimed_at": when(DEAD - 60)})), row()], &[]);
+        for agent in ["a", "b"] {
+            assert_eq!(refusal(after(&cached, &just_won, &acquire_by(agent), DEAD)).kind, RefusalKind::Unknown);
+        }
+    }
+
+    #[test]
+    fn once_decided_on_fetched_state_the_cache_no_longer_counts() {
+        let mut cached = nothing();
+        cached.freshness = Freshness::Cached;
+        let mut first = FirstRead::default();
+        let _ = acquire(&cached, &acquire_by("b"), &stamp(DEAD), &mut first).unwrap();
+        let _ = acquire(&held(), &acquire_by("b"), &stamp(DEAD), &mut first).unwrap();
+        let taken = snapshot(vec![claim(json!({"agent_id": "c", "generation": 2})), row()], &["heartbeats/c.json"]);
+        let told = acquire(&taken, &acquire_by("b"), &stamp(DEAD * 10), &mut first);
+        assert_eq!(refusal(told).kind, RefusalKind::Unknown, "c won while b was deciding, whatever its clock says");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Judged, ReportScope, StatusReport, claim_row, heartbeat_row, plain, shown, value};
+use super::{HeartbeatRow, Judged, ReportScope, StatusReport, claim_row, heartbeat_row, plain, shown, value};
 use crate::domain::decision::{Refusal, RefusalKind};
 use crate::domain::ids::{AgentId, RepoName, Target};
 use crate::domain::path::RecordPath;
@@ -85,7 +85,7 @@ impl<'a> TargetReport<'a> {
         if !self.notes.is_empty() {
             notes.push(("claims", self.notes.join("; ")));
         }
-        let (heartbeats, parts) = self.heartbeats(snapshot, judged);
+        let (rows, parts) = self.heartbeats(snapshot, judged);
         if !parts.is_empty() {
             notes.push(("heartbeats", parts.join("; ")));
         }
@@ -93,16 +93,16 @@ impl<'a> TargetReport<'a> {
             scope: ReportScope::Target { repo: repo.to_string(), target: target.to_string() },
             notes,
             claims: self.found.iter().map(|found| claim_row(found.stored, found.claim)).collect(),
-            heartbeats,
+            warnings: rows.iter().filter_map(HeartbeatRow::skew_warning).collect(),
+            heartbeats: rows.into_iter().map(|row| row.members).collect(),
             batches: None,
             events: None,
             archive: None,
-            warnings: Vec::new(),
         }
     }
 
     /// Returns the heartbeat rows of the holders, each once, and what is to be said of those that have none.
-    fn heartbeats(&self, snapshot: &Snapshot, judged: Judged) -> (Vec<Members>, Vec<String>) {
+    fn heartbeats(&self, snapshot: &Snapshot, judged: Judged) -> (Vec<HeartbeatRow>, Vec<String>) {
         let several = self.found.len() > 1;
         let mut seen: Vec<String> = Vec::new();
         let (mut rows, mut parts) = (Vec::new(), Vec::new());
@@ -135,13 +135,13 @@ fn holder_of(claim: &Members) -> Option<String> {
     Some(shown(claim, "agent_id")).filter(|holder| !holder.trim().is_empty())
 }
 
-fn holder_row(snapshot: &Snapshot, holder: &str, judged: Judged) -> Result<Members, &'static str> {
+fn holder_row(snapshot: &Snapshot, holder: &str, judged: Judged) -> Result<HeartbeatRow, &'static str> {
     let path = AgentId::parse("agent-id", holder).ok().map(|agent| RecordPath::heartbeat(&agent));
     let stored = path.as_ref().and_then(|path| snapshot.records.get(path)).and_then(Option::as_ref);
     let stored = stored.ok_or("holder heartbeat not found")?;
     let heartbeat = stored.object().ok_or("holder heartbeat unreadable")?;
     let row = heartbeat_row(stored, heartbeat, judged);
-    if row.agent == holder { Ok(row.members) } else { Err("holder heartbeat mismatched") }
+    if row.agent == holder { Ok(row) } else { Err("holder heartbeat mismatched") }
 }
 
 /// Returns the heartbeats to read for the claims in a snapshot, each once.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gix::ObjectId;
 
 use super::names::{self, Name};
-use super::refs::{self, Flock, RefEdit, Refs};
+use super::refs::{self, Flock, RefEdit, Refs, Update};
 use super::remote::{self, Remote};
 use super::segments::Segments;
 use super::view::View;
@@ -151,9 +151,16 @@ impl GitStore<'_> {
     pub(super) fn refresh_cache(&self, patterns: &[String], answer: &Refs, deadline: &Deadline<'_>) {
         let attempt = || -> Result<(), StoreError> {
             let edits = self.cache_edits(patterns, answer, deadline)?;
-            if !edits.is_empty() {
-                let held = Flock::take(&self.repository, deadline)?;
-                refs::update(&self.repository, &edits, &held, deadline)?;
+            if edits.is_empty() {
+                return Ok(());
+            }
+            let held = Flock::take(&self.repository, deadline)?;
+            if let Update::Refused(_) = refs::update(&self.repository, &edits, &held, deadline)? {
+                // A git killed in mid-push may have left a lock here, and then the cache would never change again.
+                let names: Vec<&str> = edits.iter().map(|edit| edit.name.as_str()).collect();
+                if refs::remove_abandoned_locks(&self.repository, &names, &held, deadline) {
+                    refs::update(&self.repository, &edits, &held, deadline)?;
+                }
             }
             Ok(())
         };

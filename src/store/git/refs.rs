@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsFd;
+use std::io::{Seek, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -167,8 +167,8 @@ pub enum Update {
     Interrupted(String),
 }
 
-/// Applies edits in one `git update-ref` transaction, holding `guard`, which git inherits: should this process be
-/// killed, the flock lives as long as its git does.
+/// Applies edits in one `git update-ref` transaction, holding `guard`. Git reads its commands from the very file that is
+/// flocked, so the flock lives as long as this process or its git, and no other process can inherit it by accident.
 ///
 /// # Errors
 /// When git cannot be started.
@@ -184,11 +184,8 @@ pub fn update(
         input.push_str(&edit.command());
     }
     input.push_str("prepare\ncommit\n");
-    let call = Call::new("update-ref")
-        .config("core.logAllRefUpdates", "false")
-        .args(["--stdin"])
-        .input(input)
-        .inherit(guard.file.as_fd());
+    let stdin = guard.hold(&input).map_err(|error| trouble(format!("cannot write the flock file: {error}")))?;
+    let call = Call::new("update-ref").config("core.logAllRefUpdates", "false").args(["--stdin"]).input_file(stdin);
     match repository.run(call, deadline) {
         Ok(finished) => Ok(read_update(&finished)),
         Err(error @ GitError::TimedOut { .. }) => Ok(Update::Interrupted(error.to_string())),
@@ -213,6 +210,16 @@ pub struct Flock {
 }
 
 impl Flock {
+    /// Writes `commands` into the flocked file and returns the handle git is to read them from.
+    fn hold(&self, commands: &str) -> std::io::Result<File> {
+        let mut file = &self.file;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(commands.as_bytes())?;
+        file.rewind()?;
+        self.file.try_clone()
+    }
+
     /// Takes the flock, waiting for it until the deadline.
     ///
     /// # Errors

@@ -26,19 +26,21 @@ struct Segment {
     writer: String,
     number: u32,
     id: ObjectId,
-    events: BTreeMap<String, ObjectId>,
+    /// Absent when the ref points at no tree.
+    events: Option<BTreeMap<String, ObjectId>>,
 }
 
 impl Segments {
     /// Reads the segments of `batch`.
     ///
     /// # Errors
-    /// When a ref or a tree cannot be read.
+    /// When the refs cannot be read.
     pub fn read(view: &View<'_>, batch: &str) -> Result<Self, StoreError> {
         let mut all = Vec::new();
         for (name, id) in view.list(&names::of_segments(batch))? {
             if let Name::Segment { writer, number, .. } = names::read(&name) {
-                let events = objects::read_tree(view.repository(), id)?;
+                // What another client left there and is no segment hides nobody else's events; listings report it.
+                let events = objects::read_tree(view.repository(), id).ok();
                 all.push(Segment { name, writer, number, id, events });
             }
         }
@@ -48,7 +50,7 @@ impl Segments {
     /// Returns the blob of an event, whoever wrote it.
     #[must_use]
     pub fn event(&self, file: &str) -> Option<ObjectId> {
-        self.all.iter().find_map(|segment| segment.events.get(file).copied())
+        self.all.iter().flat_map(|segment| &segment.events).find_map(|events| events.get(file).copied())
     }
 
     /// Returns the edit that adds `events` (file name to blob) to `writer`'s chain. `skip` segments past the last are
@@ -64,9 +66,10 @@ impl Segments {
         skip: u32,
     ) -> Result<RefEdit, StoreError> {
         let own = self.all.iter().filter(|segment| segment.writer == writer).max_by_key(|segment| segment.number);
-        match own.filter(|own| skip == 0 && own.events.len() + events.len() <= CAPACITY) {
-            Some(own) => {
-                let mut tree = own.events.clone();
+        let has_room = |held: &BTreeMap<String, ObjectId>| skip == 0 && held.len() + events.len() <= CAPACITY;
+        match own.and_then(|own| Some((own, own.events.as_ref().filter(|held| has_room(held))?))) {
+            Some((own, held)) => {
+                let mut tree = held.clone();
                 tree.extend(events.clone());
                 let new = objects::write_tree(view.repository(), &tree)?;
                 Ok(RefEdit { name: own.name.clone(), expected: Some(own.id), new: Some(new) })
