@@ -5,7 +5,7 @@ mod lanes;
 mod target;
 
 pub use alias::{Identity, spellings};
-pub use target::{Candidate, Found, TargetReport, holders, target_report};
+pub use target::{Candidate, Faults, Found, TargetReport, holders, target_report};
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -7,6 +7,7 @@
 mod architecture;
 mod concurrency;
 mod conformance;
+mod directory;
 mod displaced;
 mod documents;
 mod faults;
@@ -18,6 +19,7 @@ mod lost_replies;
 mod misbehaving;
 mod remotes;
 mod repositories;
+mod selection;
 mod support;
 
 /// A file that nobody lists is a test that nobody runs.
