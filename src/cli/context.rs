@@ -165,12 +165,11 @@ impl<'world> Context<'world> {
     /// Says on stderr how the store came to be selected; nothing else may precede it.
     fn announce(&mut self, selected: &Selected) -> Result<(), CommandError> {
         let reported_anyway = matches!(selected.split_brain, SplitBrain::Refuses(_) | SplitBrain::Reports { .. });
-        for notice in selected.notices.iter().filter(|notice| !(reported_anyway && notice.starts_with("notice: "))) {
+        // Of several commands that begin together one gives the notice.
+        let is_told = selected.told.as_deref().is_some_and(|told| !reported_anyway && !files::is_first(told));
+        let is_quiet = |notice: &str| notice.starts_with("notice: ") && (reported_anyway || is_told);
+        for notice in selected.notices.iter().filter(|notice| !is_quiet(notice)) {
             self.printer.message(notice);
-        }
-        if let Some(told) = selected.told.as_ref().filter(|_| !reported_anyway) {
-            // Where it cannot be noted, the notice is given again.
-            let _ = files::write(told, "");
         }
         match &selected.split_brain {
             SplitBrain::Refuses(message) => return Err(CommandError::operational(message)),

@@ -97,7 +97,7 @@ pub struct Selected {
     pub notices: Vec<String>,
     /// What another configuration of the same person has to do with it.
     pub split_brain: SplitBrain,
-    /// The file to leave once the notices were given, so that they are not given again.
+    /// The file that is left when the notices are given, so that they are given once.
     pub told: Option<PathBuf>,
 }
 
