@@ -2,11 +2,11 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | [`layout`] | the checks of every directory and record, without following links; reading one; making directories |
-//! | [`listing`] | whole prefixes |
-//! | [`lock`] | `<file>.lock` |
-//! | [`atomic_write`] | replacing and removing a file so that readers see the old one or the new one |
-//! | [`commit`] | a transaction: all locks, one look, then the edits in order |
+//! | `layout` | the checks of every directory and record, without following links; reading one; making directories |
+//! | `listing` | whole prefixes |
+//! | `lock` | `<file>.lock` |
+//! | `atomic_write` | replacing and removing a file so that readers see the old one or the new one |
+//! | `commit` | a transaction: all locks, one look, then the edits in order |
 //!
 //! The bytes and the locks are those of the predecessor, so both may work on one tree. A record's version is the sha256
 //! of its bytes: what was changed and changed back counts as never changed.
