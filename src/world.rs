@@ -63,13 +63,20 @@ impl World {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
+    program: Option<PathBuf>,
 }
 
 impl Environment {
     /// Returns a copy of this process's environment.
     #[must_use]
     pub fn of_process() -> Self {
-        Self { variables: std::env::vars_os().collect() }
+        Self { variables: std::env::vars_os().collect(), program: std::env::current_exe().ok() }
+    }
+
+    /// Returns the file of the program that runs; absent in an environment that a test made.
+    #[must_use]
+    pub fn program(&self) -> Option<&std::path::Path> {
+        self.program.as_deref()
     }
 
     /// Returns the raw value of `name`.

@@ -5,9 +5,9 @@ use crate::domain::decision::Refusal;
 use crate::domain::ids::{BatchId, RepoName, Target};
 use crate::domain::path::{Family, Prefix, RecordPath};
 use crate::domain::snapshot::{Freshness, Scope, Snapshot};
-use crate::domain::status::{self, Candidate, Judged, StatusReport};
+use crate::domain::status::{self, Candidate, Faults, Judged, StatusReport};
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 
 use std::collections::BTreeSet;
 
@@ -67,27 +67,35 @@ impl App<'_> {
         wedged_after: i64,
     ) -> Result<Read, NoReport> {
         let candidates = candidates(repo, target);
-        let snapshot = self.claims_and_holders(&candidates, freshness)?;
-        let found = status::target_report(&snapshot, &candidates)?;
+        let (snapshot, faults) = self.claims_and_holders(&candidates, freshness)?;
+        let found = status::target_report(&snapshot, &candidates, &faults)?;
         let report = found.finish(repo, target, &snapshot, self.judged(wedged_after));
         Ok(Read::new(report, &snapshot))
     }
 
     /// Reads the claims and their holders' heartbeats. What this clone last saw tells which heartbeats to ask for along
     /// with the claims, so that a remote is usually asked once.
-    fn claims_and_holders(&self, candidates: &[Candidate], freshness: Freshness) -> Result<Snapshot, StoreError> {
+    fn claims_and_holders(
+        &self,
+        candidates: &[Candidate],
+        freshness: Freshness,
+    ) -> Result<(Snapshot, Faults), StoreError> {
         let mut scope = Scope::of_records(candidates.iter().map(|candidate| candidate.path.clone()));
-        let mut snapshot = self.store.snapshot(&scope, Freshness::Cached, &self.deadline)?;
+        let mut faults = Faults::new();
+        let vital: Vec<RecordPath> = candidates.iter().take(1).map(|candidate| candidate.path.clone()).collect();
+        let mut snapshot = self.read_around(&mut scope, &mut faults, &vital, Freshness::Cached)?;
         loop {
             let missing: Vec<RecordPath> = status::holders(&snapshot, candidates)
                 .into_iter()
-                .filter(|path| !snapshot.records.contains_key(path))
+                .filter(|path| !snapshot.records.contains_key(path) && !faults.contains_key(path))
                 .collect();
             if missing.is_empty() && snapshot.freshness >= freshness {
-                return Ok(snapshot);
+                return Ok((snapshot, faults));
             }
             scope.records.extend(missing);
-            snapshot = self.store.snapshot(&scope, freshness, &self.deadline)?;
+            let holder = candidates.first().map(|queried| status::holders(&snapshot, std::slice::from_ref(queried)));
+            let vital: Vec<RecordPath> = vital.iter().cloned().chain(holder.unwrap_or_default()).collect();
+            snapshot = self.read_around(&mut scope, &mut faults, &vital, freshness)?;
         }
     }
 
@@ -125,6 +133,48 @@ impl App<'_> {
             }
             scope.records.extend(missing);
         }
+    }
+
+    /// Reads a scope without the records that cannot be read where they lie, unless they are `vital`.
+    fn read_around(
+        &self,
+        scope: &mut Scope,
+        faults: &mut Faults,
+        vital: &[RecordPath],
+        freshness: Freshness,
+    ) -> Result<Snapshot, StoreError> {
+        loop {
+            let error = match self.store.snapshot(scope, freshness, &self.deadline) {
+                Err(error) if matches!(error.kind, StoreErrorKind::Record(_)) => error,
+                answer => return answer,
+            };
+            let found = self.faults_of(scope, freshness)?;
+            if let Some((_, error)) = found.iter().find(|(path, _)| vital.contains(path)) {
+                return Err(error.clone());
+            }
+            if found.is_empty() {
+                return Err(error);
+            }
+            for (path, error) in found {
+                scope.records.remove(&path);
+                if let StoreErrorKind::Record(fault) = error.kind {
+                    faults.insert(path, fault.to_string());
+                }
+            }
+        }
+    }
+
+    /// Returns the records of a scope that cannot be read where they lie, each with the reason.
+    fn faults_of(&self, scope: &Scope, freshness: Freshness) -> Result<Vec<(RecordPath, StoreError)>, StoreError> {
+        let mut faults = Vec::new();
+        for path in &scope.records {
+            let alone = Scope::of_records([path.clone()]);
+            match self.store.snapshot(&alone, freshness, &self.deadline) {
+                Err(error) if matches!(error.kind, StoreErrorKind::Record(_)) => faults.push((path.clone(), error)),
+                answer => drop(answer?),
+            }
+        }
+        Ok(faults)
     }
 
     pub(super) fn judged(&self, wedged_after: i64) -> Judged {

@@ -24,7 +24,7 @@ impl Acting {
     /// When `--agent-id` is empty, or an agent id cannot be kept.
     pub fn on(context: &Context<'_>, opened: &Opened<'_>, repo: &str, target: &str) -> Result<Self, CommandError> {
         let named = named(context, opened)?;
-        let tenure = held::of(&opened.repository, repo, target).filter(|tenure| is_for(tenure, named.as_deref()));
+        let tenure = tenure_of(opened, repo, target).filter(|tenure| is_for(tenure, named.as_deref()));
         Self::new(context, opened, named, tenure)
     }
 
@@ -34,7 +34,7 @@ impl Acting {
     /// When `--agent-id` is empty, or an agent id cannot be kept.
     pub fn on_latest(context: &Context<'_>, opened: &Opened<'_>) -> Result<Self, CommandError> {
         let named = named(context, opened)?;
-        let latest = held::load(&opened.repository).into_iter().rev().find(|tenure| is_for(tenure, named.as_deref()));
+        let latest = remembered(opened).into_iter().rev().find(|tenure| is_for(tenure, named.as_deref()));
         Self::new(context, opened, named, latest)
     }
 
@@ -54,7 +54,7 @@ impl Acting {
     ) -> Result<Self, CommandError> {
         let agent = match named.or_else(|| tenure.as_ref().map(|tenure| tenure.agent.clone())) {
             Some(agent) => agent,
-            None => context.sources(&opened.repository).agent(context.ids)?.value,
+            None => context.sources(opened.repository.as_deref()).agent(context.ids)?.value,
         };
         Ok(Self { agent, tenure })
     }
@@ -76,17 +76,22 @@ impl Acting {
 /// When `--agent-id` is empty.
 pub fn held_here(context: &Context<'_>, opened: &Opened<'_>) -> Result<Vec<Tenure>, CommandError> {
     let named = named(context, opened)?;
-    Ok(held::load(&opened.repository).into_iter().filter(|tenure| is_for(tenure, named.as_deref())).collect())
+    Ok(remembered(opened).into_iter().filter(|tenure| is_for(tenure, named.as_deref())).collect())
 }
 
 /// Returns the tenure of a target, whoever acts.
 #[must_use]
 pub fn tenure_of(opened: &Opened<'_>, repo: &str, target: &str) -> Option<Tenure> {
-    held::of(&opened.repository, repo, target)
+    held::of(opened.repository.as_deref()?, repo, target)
+}
+
+fn remembered(opened: &Opened<'_>) -> Vec<Tenure> {
+    opened.repository.as_deref().map(held::load).unwrap_or_default()
 }
 
 fn named(context: &Context<'_>, opened: &Opened<'_>) -> Result<Option<String>, CommandError> {
-    Ok(context.sources(&opened.repository).named_agent()?.map(|setting| setting.value))
+    context.require(opened, &["agent-id"])?;
+    Ok(context.sources(opened.repository.as_deref()).named_agent()?.map(|setting| setting.value))
 }
 
 fn is_for(tenure: &Tenure, named: Option<&str>) -> bool {

@@ -50,6 +50,7 @@ impl Line {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Supplied {
     values: BTreeMap<String, Vec<OsString>>,
+    positionals: Vec<String>,
 }
 
 impl Supplied {
@@ -57,6 +58,12 @@ impl Supplied {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
+    }
+
+    /// Returns what stands on the line besides options.
+    #[must_use]
+    pub fn positionals(&self) -> &[String] {
+        &self.positionals
     }
 
     /// Returns how often the option is on the line.
@@ -88,11 +95,34 @@ impl Supplied {
     }
 }
 
+/// A command line whose command is known and whose options are not judged yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// The command, and its action where it has some.
+    pub path: Vec<String>,
+    /// Whether it asks for help.
+    pub asks_help: bool,
+    /// Every option of a known name, as often as it is there.
+    pub options: Vec<String>,
+}
+
 /// Reads a command line. `root` must have been built, so that every command knows its name.
 ///
 /// # Errors
 /// A usage error, worded as the contract words it.
 pub fn read(arguments: &[OsString], root: &clap::Command) -> Result<Asked, CommandError> {
+    read_with(arguments, root, |_| Ok(()))
+}
+
+/// Reads a command line, and has `before_options` do what comes before a bad option is reported.
+///
+/// # Errors
+/// A usage error, worded as the contract words it, or that of `before_options`.
+pub fn read_with(
+    arguments: &[OsString],
+    root: &clap::Command,
+    before_options: impl FnOnce(&Outline) -> Result<(), CommandError>,
+) -> Result<Asked, CommandError> {
     let Some((first, rest)) = arguments.split_first() else { return Ok(Asked::GlobalHelp) };
     let found = first.to_str().and_then(|name| root.find_subcommand(name));
     let (path, command, rest) = match found {
@@ -108,7 +138,20 @@ pub fn read(arguments: &[OsString], root: &clap::Command) -> Result<Asked, Comma
     if path.is_empty() {
         return Err(CommandError::usage(format!("unknown command: {}", first.to_string_lossy())));
     }
+    before_options(&outline(&path, &tokens))?;
     canonical(path, command, tokens)
+}
+
+fn outline(path: &[String], tokens: &[(Token<'_>, Option<OsString>)]) -> Outline {
+    let name = |(token, _): &(Token<'_>, Option<OsString>)| match token {
+        Token::Option(known, _) => Some(known.name.clone()),
+        _ => None,
+    };
+    Outline {
+        path: path.to_vec(),
+        asks_help: tokens.iter().any(|(token, _)| matches!(token, Token::Help)),
+        options: tokens.iter().filter_map(name).collect(),
+    }
 }
 
 /// Follows the actions that come right after a command's name.
@@ -123,6 +166,13 @@ fn descend<'a, 'b>(
         path.push(action.get_name().to_owned());
         command = action;
         rest = after;
+    }
+    // The one command whose action may be left out.
+    if path == ["config"]
+        && let Some(show) = command.find_subcommand("show")
+    {
+        path.push("show".to_owned());
+        command = show;
     }
     (path, command, rest)
 }
@@ -255,6 +305,7 @@ fn canonical(
             }
         }
     }
+    supplied.positionals = positionals.iter().map(|text| text.to_string_lossy().into_owned()).collect();
     let room = room_for_positionals(command);
     let leftover = positionals.iter().skip(room).map(|text| text.to_string_lossy().into_owned()).collect();
     positionals.truncate(room);

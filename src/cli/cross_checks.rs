@@ -1,6 +1,6 @@
 //! Checks between options, in the contract's order (cli-contract.md section 1.1 step 6 and the end of section 1.3).
 
-use super::argv::{Line, Supplied};
+use super::argv::{Line, Outline, Supplied};
 use crate::error::CommandError;
 
 /// The options of a terminal closeout, in the order messages name them.
@@ -9,8 +9,8 @@ const CLOSEOUT: [&str; 4] = ["terminal", "pr-state", "evidence-url", "workspace"
 /// The options that select a backend.
 pub const SELECTORS: [&str; 4] = ["state-root", "git-dir", "api-url", "backend"];
 
-/// Commands that read or write a store.
-const BACKEND_COMMANDS: [&str; 16] = [
+/// Commands that select a store, or report which one is selected.
+const BACKEND_COMMANDS: [&str; 21] = [
     "claim",
     "release",
     "heartbeat",
@@ -19,15 +19,23 @@ const BACKEND_COMMANDS: [&str; 16] = [
     "status",
     "log",
     "batch-audit",
-    "ready",
-    "drain",
+    "gc",
+    "doctor",
     "attention-upsert",
     "attention-resolve",
     "attention-get",
     "attention-list",
+    "drain",
+    "ready",
     "sync",
     "hook",
+    "init",
+    "migrate",
+    "config",
 ];
+
+/// Selectors, with the option that goes with one of them, that mean nothing to `config set`.
+const FOREIGN_TO_CONFIG_SET: [&str; 4] = ["state-root", "git-dir", "backend", "ref"];
 
 /// Checks a whole command line.
 ///
@@ -44,6 +52,7 @@ pub fn check(line: &Line) -> Result<(), CommandError> {
     if line.supplied.has("launch-prompt") && line.command() != "register-batch" {
         return Err(CommandError::usage("--launch-prompt is only valid for register-batch"));
     }
+    check_config_set(line)?;
     check_bypass(line)?;
     check_selectors(&line.supplied)
 }
@@ -65,10 +74,31 @@ fn check_closeout(line: &Line) -> Result<(), CommandError> {
     message.map_or(Ok(()), |message| Err(CommandError::usage(message)))
 }
 
+fn check_config_set(line: &Line) -> Result<(), CommandError> {
+    let foreign = FOREIGN_TO_CONFIG_SET.iter().find(|name| is_config_set(&line.path) && line.supplied.has(name));
+    foreign.map_or(Ok(()), |name| Err(CommandError::usage(format!("--{name} is not valid for config set"))))
+}
+
+fn is_config_set(path: &[String]) -> bool {
+    path == ["config", "set"]
+}
+
+/// Tells whether a command line, its other options not judged yet, may leave the user file out.
+#[must_use]
+pub fn accepts_bypass(outline: &Outline) -> bool {
+    let has = |name: &str| outline.options.iter().any(|option| option == name);
+    let selectors = outline.options.iter().filter(|option| SELECTORS.contains(&option.as_str())).count();
+    let command = outline.path.first().map_or("", String::as_str);
+    has("ignore-user-config") && selectors == 1 && BACKEND_COMMANDS.contains(&command) && !is_config_set(&outline.path)
+}
+
 /// `--ignore-user-config` goes with exactly one selector (config-and-security.md section 9).
 fn check_bypass(line: &Line) -> Result<(), CommandError> {
     if !line.supplied.has("ignore-user-config") {
         return Ok(());
+    }
+    if is_config_set(&line.path) {
+        return Err(CommandError::usage("--ignore-user-config is not valid for config set"));
     }
     if !BACKEND_COMMANDS.contains(&line.command()) {
         let message = "--ignore-user-config is only valid for commands that select or report a coordination backend";

@@ -27,6 +27,12 @@ variables! {
     STATE_ROOT = "AGENT_COORD_STATE_ROOT", None, "Selects the directory store.";
     API_URL = "AGENT_COORD_API_URL", None, "Selects the HTTP store.";
     BACKEND = "AGENT_COORD_BACKEND", None, "Selects the legacy GitHub store.";
+    REF = "AGENT_COORD_REF", None, "The ref that the legacy GitHub store keeps its state on; state when unset.";
+    STATUS_STATE_ROOT = "AGENT_COORD_STATUS_STATE_ROOT", None, "The directory that read commands look at when no store is selected.";
+    LOCAL = "AGENT_COORD_LOCAL", None, "Set to 1, true or yes when state on this machine alone is meant, although a server is configured elsewhere.";
+    API_TOKEN = "AGENT_COORD_API_TOKEN", None, "The secret for the HTTP store.";
+    POLICY = "AGENT_COORD_POLICY", None, "Whether workflows must coordinate: required, optional or disabled. Only reported.";
+    ENV_FILE = "AGENT_COORD_ENV_FILE", None, "The user file, in the place of agent-coord/env in the configuration folder.";
     AGENT_ID = "AGENT_COORD_AGENT_ID", Some("agent-coord.agentId"), "The agent that acts when --agent-id is absent.";
     TIMEOUT = "AGENT_COORD_TIMEOUT", Some("agent-coord.timeout"), "How many seconds a command may take; 20 when unset.";
     CLAIM_TTL_SECONDS = "AGENT_COORD_CLAIM_TTL_SECONDS", Some("agent-coord.claimTtlSeconds"), "How many seconds a claim lasts when --ttl is absent; 14400 when unset.";

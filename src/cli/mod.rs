@@ -8,28 +8,37 @@ pub mod env_vars;
 pub mod integer;
 pub mod options;
 pub mod repo_name;
+pub mod selection;
 pub mod settings;
+pub mod user_config;
+
+use std::cell::OnceCell;
 
 use clap::FromArgMatches;
 
-use self::argv::{Asked, Line};
-use self::context::{Context, GitStores, Stores};
+use self::argv::{Asked, Line, Outline};
+use self::context::{Context, RealStores, Stores};
+use self::user_config::{Missing, UserConfig};
 use crate::commands::{self, Command};
 use crate::error::CommandError;
 use crate::output::{self, Printer};
-use crate::world::World;
+use crate::world::{Environment, World};
 
 /// Runs the command that the world's arguments name and returns its exit code.
 pub fn run(world: &mut World) -> u8 {
-    run_with(world, &GitStores)
+    run_with(world, &RealStores)
 }
 
 /// Runs a command on stores of the caller's choice.
 pub fn run_with(world: &mut World, stores: &dyn Stores) -> u8 {
     let World { arguments, environment, directory, stdin, stdout, stderr, colour, clock, ids } = world;
+    let (process, completed): (&Environment, _) = (environment, OnceCell::new());
     let mut context = Context {
+        command: String::new(),
         supplied: argv::Supplied::default(),
-        environment,
+        process,
+        environment: process,
+        user_config: UserConfig::default(),
         directory,
         clock: &**clock,
         ids: &**ids,
@@ -37,7 +46,7 @@ pub fn run_with(world: &mut World, stores: &dyn Stores) -> u8 {
         printer: Printer::new(&mut **stdout, &mut **stderr, *colour),
         stores,
     };
-    let result = dispatch(arguments, &mut context);
+    let result = dispatch(arguments, &mut context, &completed);
     let lost_output = context.printer.take_failure();
     let result = match (result, lost_output) {
         (Ok(_), Some(error)) => Err(CommandError::operational(format!("cannot write the answer: {error}"))),
@@ -52,9 +61,19 @@ pub fn run_with(world: &mut World, stores: &dyn Stores) -> u8 {
     }
 }
 
-fn dispatch(arguments: &[std::ffi::OsString], context: &mut Context<'_>) -> Result<u8, CommandError> {
+/// `completed` is where the environment with what the user file adds is kept.
+fn dispatch<'world>(
+    arguments: &[std::ffi::OsString],
+    context: &mut Context<'world>,
+    completed: &'world OnceCell<Environment>,
+) -> Result<u8, CommandError> {
     let root = commands::root();
-    match argv::read(arguments, &root)? {
+    let asked = argv::read_with(arguments, &root, |outline| {
+        context.user_config = user_config(outline, context)?;
+        Ok(())
+    })?;
+    context.environment = completed.get_or_init(|| context.user_config.added_to(context.process));
+    match asked {
         Asked::GlobalHelp => {
             context.printer.data(&commands::help::overview(&root));
             Ok(0)
@@ -68,10 +87,24 @@ fn dispatch(arguments: &[std::ffi::OsString], context: &mut Context<'_>) -> Resu
             cross_checks::check(&line)?;
             let command = typed(root, &line)?;
             warn_of_bypass(&line, &mut context.printer);
+            context.command = line.command().to_owned();
             context.supplied = line.supplied;
             command.run(context)
         }
     }
+}
+
+/// Commands that need nothing a user has configured, so that they work while that is broken.
+const CONFIGURED_BY_NOBODY: [&str; 8] = ["version", "bootstrap", "demo", "tour", "init", "sync", "hooks", "canary"];
+
+/// Reads the user file, before any option is judged (cli-contract.md section 1.1 step 4).
+fn user_config(outline: &Outline, context: &Context<'_>) -> Result<UserConfig, CommandError> {
+    let command = outline.path.first().map_or("", String::as_str);
+    if CONFIGURED_BY_NOBODY.contains(&command) || outline.asks_help || cross_checks::accepts_bypass(outline) {
+        return Ok(UserConfig::default());
+    }
+    let missing = if outline.path == ["config", "set"] { Missing::Tolerated } else { Missing::Refused };
+    UserConfig::load(context.process, context.clock, missing)
 }
 
 /// Gives a canonical command line its types.

@@ -1,6 +1,5 @@
 //! What the flags, the environment, git configuration and defaults amount to, each value with where it came from.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::argv::Supplied;
@@ -12,7 +11,8 @@ use crate::worktree::identity;
 use crate::world::{Environment, Randomness};
 
 const DEFAULT_TIMEOUT_SECONDS: i64 = 20;
-const DEFAULT_CLAIM_TTL_SECONDS: i64 = 14_400;
+/// How long a claim lasts when nobody says, in seconds.
+pub const DEFAULT_CLAIM_TTL_SECONDS: i64 = 14_400;
 const DEFAULT_WEDGED_AFTER_SECONDS: i64 = 45 * 60;
 
 /// Where a value came from, the strongest first.
@@ -45,49 +45,6 @@ impl<T> Setting<T> {
     }
 }
 
-/// Which store a command line selects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
-    /// The refs of the repository at this path.
-    GitDir(Setting<PathBuf>),
-    /// The refs of the repository the command was started in.
-    Discovered,
-}
-
-/// Selects the store: flags, then the environment, then the repository around (design.md section 2).
-///
-/// # Errors
-/// When a store is selected that this version does not have. This is the one place that says so.
-pub fn selection(supplied: &Supplied, environment: &Environment) -> Result<Selection, CommandError> {
-    for name in super::cross_checks::SELECTORS {
-        match supplied.raw(name) {
-            Some(path) if name == "git-dir" => {
-                return Ok(Selection::GitDir(Setting::new(PathBuf::from(path), Origin::Flag)));
-            }
-            Some(_) => return Err(no_such_store(&format!("--{name}"))),
-            None => {}
-        }
-    }
-    if supplied.has("ignore-user-config") {
-        return Ok(Selection::Discovered);
-    }
-    for variable in [env_vars::API_URL, env_vars::GIT_DIR, env_vars::STATE_ROOT, env_vars::BACKEND] {
-        let Some(value) = environment.raw(variable.name).filter(|_| environment.text(variable.name).is_some()) else {
-            continue;
-        };
-        if variable != env_vars::GIT_DIR {
-            return Err(no_such_store(variable.name));
-        }
-        return Ok(Selection::GitDir(Setting::new(PathBuf::from(value), Origin::Environment)));
-    }
-    Ok(Selection::Discovered)
-}
-
-fn no_such_store(selector: &str) -> CommandError {
-    let message = format!("{selector} selects a store that agent-coord {} does not have", env!("CARGO_PKG_VERSION"));
-    CommandError::operational(message).with_hint("leave it out to use git, or name a repository with --git-dir PATH")
-}
-
 /// What a command reads its settings from.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
@@ -95,8 +52,8 @@ pub struct Sources<'a> {
     pub supplied: &'a Supplied,
     /// The process environment.
     pub environment: &'a Environment,
-    /// Git configuration.
-    pub repository: &'a Repository,
+    /// Git configuration; none with a store that is not in git.
+    pub repository: Option<&'a Repository>,
 }
 
 impl Sources<'_> {
@@ -144,7 +101,8 @@ impl Sources<'_> {
         if let Some(named) = self.named_agent()? {
             return Ok(named);
         }
-        let made = identity::agent_id(self.repository, self.environment, ids)
+        let Some(repository) = self.repository else { return Err(CommandError::usage("missing required --agent-id")) };
+        let made = identity::agent_id(repository, self.environment, ids)
             .map_err(|error| CommandError::private_file("an agent id for this worktree", &error))?;
         Ok(Setting::new(made, Origin::Default))
     }
@@ -163,7 +121,8 @@ impl Sources<'_> {
         if let Some(given) = self.flag("repo")? {
             return Ok(Some(given));
         }
-        Ok(self.repository.config("agent-coord.repo").map(|repo| Setting::new(repo, Origin::GitConfig)))
+        let configured = self.repository.and_then(|repository| repository.config("agent-coord.repo"));
+        Ok(configured.map(|repo| Setting::new(repo, Origin::GitConfig)))
     }
 
     /// Returns which machine and chat writes are attributed to (state-schema.md section 1.6).
@@ -186,7 +145,7 @@ impl Sources<'_> {
         if let Some(value) = self.environment.text(variable.name) {
             return Some(Setting::new(value, Origin::Environment));
         }
-        let value = self.repository.config(variable.config_key?)?;
+        let value = self.repository?.config(variable.config_key?)?;
         Some(Setting::new(value, Origin::GitConfig))
     }
 
@@ -261,7 +220,7 @@ mod tests {
         let (_directory, repository) = repository("[agent-coord]\n\tagentId = from-config\n");
         let origin = |words: &[&str], pairs: &[(&str, &str)]| {
             let (supplied, environment) = (supplied(words), environment(pairs));
-            let sources = Sources { supplied: &supplied, environment: &environment, repository: &repository };
+            let sources = Sources { supplied: &supplied, environment: &environment, repository: Some(&repository) };
             let agent = sources.agent(&crate::world::CountedRandomness::default()).unwrap();
             (agent.value, agent.origin)
         };
@@ -275,7 +234,7 @@ mod tests {
     fn an_empty_flag_is_missing_and_never_inferred_over() {
         let (_directory, repository) = repository("");
         let (supplied, environment) = (supplied(&["--agent-id="]), Environment::default());
-        let sources = Sources { supplied: &supplied, environment: &environment, repository: &repository };
+        let sources = Sources { supplied: &supplied, environment: &environment, repository: Some(&repository) };
         let error = sources.agent(&crate::world::CountedRandomness::default()).unwrap_err();
         assert_eq!((error.message.as_str(), error.kind.exit_code()), ("missing required --agent-id", 1));
     }
@@ -286,7 +245,7 @@ mod tests {
         let supplied = supplied(&[]);
         let error_with = |pairs: &[(&str, &str)]| {
             let environment = environment(pairs);
-            let sources = Sources { supplied: &supplied, environment: &environment, repository: &repository };
+            let sources = Sources { supplied: &supplied, environment: &environment, repository: Some(&repository) };
             sources.timeout().map(|setting| setting.value).map_err(|error| error.message)
         };
         assert_eq!(error_with(&[("AGENT_COORD_TIMEOUT", "3")]), Ok(Duration::from_secs(3)));
@@ -295,32 +254,6 @@ mod tests {
             "AGENT_COORD_TIMEOUT must be a positive number of seconds, got 0"
         );
         assert_eq!(error_with(&[]).unwrap_err(), "agent-coord.timeout must be a positive number of seconds, got soon");
-    }
-
-    #[test]
-    fn the_git_directory_is_selected_by_flag_then_by_environment() {
-        let chosen = |words: &[&str], pairs: &[(&str, &str)]| selection(&supplied(words), &environment(pairs));
-        let set = [("AGENT_COORD_GIT_DIR", "/env")];
-        assert_eq!(
-            chosen(&["--git-dir", "/flag"], &set),
-            Ok(Selection::GitDir(Setting::new("/flag".into(), Origin::Flag)))
-        );
-        assert_eq!(chosen(&[], &set), Ok(Selection::GitDir(Setting::new("/env".into(), Origin::Environment))));
-        assert_eq!(chosen(&[], &[("AGENT_COORD_GIT_DIR", "")]), Ok(Selection::Discovered));
-    }
-
-    #[test]
-    fn a_store_this_version_does_not_have_is_an_operational_error_that_names_its_selector() {
-        for (words, pairs, named) in [
-            (&["--state-root", "/x", "--git-dir", "/y"][..], &[][..], "--state-root"),
-            (&["--api-url", "https://x"], &[], "--api-url"),
-            (&[], &[("AGENT_COORD_API_URL", "https://x"), ("AGENT_COORD_GIT_DIR", "/y")], "AGENT_COORD_API_URL"),
-            (&[], &[("AGENT_COORD_BACKEND", "o/r")], "AGENT_COORD_BACKEND"),
-        ] {
-            let error = selection(&supplied(words), &environment(pairs)).unwrap_err();
-            assert_eq!(error.kind.exit_code(), 2);
-            assert!(error.message.starts_with(&format!("{named} selects")), "{}", error.message);
-        }
     }
 
     #[test]

@@ -137,6 +137,12 @@ impl WorkItemArgs {
         self.target()?.ok_or_else(|| CommandError::usage("missing required --target"))
     }
 
+    /// Returns repository and target as the options give them.
+    #[must_use]
+    pub fn options(&self) -> (Option<String>, Option<String>) {
+        (self.repo.clone(), self.target.clone())
+    }
+
     /// Tells whether the command line names a repository.
     #[must_use]
     pub fn names_repo(&self) -> bool {

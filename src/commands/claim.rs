@@ -5,6 +5,7 @@ use super::arguments::{MetadataArgs, WorkItemArgs};
 use crate::app;
 use crate::cli::acting::Acting;
 use crate::cli::context::{Context, Opened};
+use crate::cli::settings::DEFAULT_CLAIM_TTL_SECONDS;
 use crate::domain::claim::{Acquired, FirstRead, Way};
 use crate::domain::ids::Target;
 use crate::domain::record::text;
@@ -55,7 +56,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     let request = request(args, context, &opened)?;
     let mut first = FirstRead::default();
     let result = app::claim::claim(&opened.app(), &request, &mut first);
-    if let Err(error) = observations::record(&opened.repository, &first.sightings, context.clock) {
+    if let Some(repository) = &opened.repository
+        && let Err(error) = observations::record(repository, &first.sightings, context.clock)
+    {
         context.printer.warning(&format!("cannot keep what was seen of the holder: {error}"));
     }
     let acquired = result?;
@@ -70,16 +73,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     let until = text(&acquired.record, "expires_at").unwrap_or_default();
     let line = format!("claimed {repo}#{target} by {agent} until {until}");
     let written = Written::new(outcome(acquired.way), acquired.record, warnings).with_drain(acquired.drained);
-    written.print(&mut context.printer, args.json, &line);
+    written.print(&mut context.printer, args.json && opened.repository.is_some(), &line);
     Ok(0)
 }
 
 fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Acquire, CommandError> {
-    let sources = context.sources(&opened.repository);
+    context.require(opened, &["agent-id", "repo", "target"])?;
+    let sources = context.sources(opened.repository.as_deref());
     let wanted = args.item.required_target()?;
     let ttl_seconds = match args.ttl {
         Some(seconds) if seconds <= 0 => return Err(CommandError::usage("--ttl must be positive")),
         Some(seconds) => seconds,
+        None if opened.repository.is_none() => DEFAULT_CLAIM_TTL_SECONDS,
         None => sources.claim_ttl_seconds()?.value,
     };
     let repo = context.target_repo(opened)?;
@@ -97,28 +102,33 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Ac
         ttl_seconds,
         attribution: sources.attribution(),
         tenure: acting.tenure,
-        seen_changing: observations::seen_changing(&opened.repository, context.clock),
+        seen_changing: opened
+            .repository
+            .as_deref()
+            .map(|repository| observations::seen_changing(repository, context.clock))
+            .unwrap_or_default(),
     })
 }
 
 /// Returns the branch checked out here, unless it is a primary one (design.md section 4, "Branch").
 fn current_branch(context: &Context<'_>, opened: &Opened<'_>) -> Result<Option<String>, CommandError> {
-    let branch = opened.repository.head(&opened.deadline)?.branch;
-    let set = context.sources(&opened.repository).primary_branch();
+    let Some(repository) = &opened.repository else { return Ok(None) };
+    let branch = repository.head(&opened.deadline)?.branch;
+    let set = context.sources(Some(repository)).primary_branch();
     let is_primary = |branch: &str| match &set {
         Some(primary) => branch == primary,
         None => matches!(branch, "main" | "master"),
     };
-    Ok(branch.filter(|branch| opened.repository.work_tree().is_some() && !is_primary(branch)))
+    Ok(branch.filter(|branch| repository.work_tree().is_some() && !is_primary(branch)))
 }
 
 /// Remembers the tenure and returns what to warn of. The claim is won, whatever happens here.
 fn after_winning(opened: &Opened<'_>, acquired: &Acquired) -> Vec<String> {
     let mut warnings = acquired.warnings.clone();
     warnings.extend(acquired.lost_tenure.clone());
-    if let Some(tenure) = &acquired.tenure {
+    if let (Some(tenure), Some(repository)) = (&acquired.tenure, &opened.repository) {
         let branch = text(&acquired.record, "branch");
-        if let Err(error) = held::remember_on(&opened.repository, tenure, branch) {
+        if let Err(error) = held::remember_on(repository, tenure, branch) {
             warnings.push(format!("the claim is won, but this worktree cannot remember it: {error}"));
         }
     }

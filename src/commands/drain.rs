@@ -48,7 +48,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
         return Err(CommandError::unsupported("drain on a store that does not show it to workers is")
             .with_hint("drain works on the git store"));
     }
-    let sources = context.sources(&opened.repository);
+    let sources = context.sources(opened.repository.as_deref());
     let by = sources.named_agent()?.map(|agent| agent.value);
     let request = Drain { by, attribution: sources.attribution(), ..request };
     let outcome = opened.app().drain(&request)?;

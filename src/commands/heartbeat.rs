@@ -13,7 +13,8 @@ use crate::error::CommandError;
 use crate::report::Written;
 use crate::worktree::told;
 
-const DEFAULT_TTL_SECONDS: i64 = 900;
+/// How long a heartbeat lasts when nobody says, in seconds.
+pub const DEFAULT_TTL_SECONDS: i64 = 900;
 const DEFAULT_STATUS: &str = "in_progress";
 
 /// Says that this agent is at work, and on what.
@@ -74,7 +75,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     }
     let line = format!("heartbeat {} {}", request.agent, text(&beaten.record, "updated_at").unwrap_or_default());
     let written = Written::new("recorded", beaten.record, beaten.warnings).with_drain(beaten.drained);
-    written.print(&mut context.printer, args.json, &line);
+    written.print(&mut context.printer, args.json && opened.repository.is_some(), &line);
     Ok(0)
 }
 
@@ -89,9 +90,9 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Be
         status: args.status.clone(),
         metadata: acting.complete(args.metadata.to_metadata()),
         ttl_seconds: args.ttl,
-        attribution: context.sources(&opened.repository).attribution(),
+        attribution: context.sources(opened.repository.as_deref()).attribution(),
         tenure: acting.tenure,
-        told: told::notes(&opened.repository),
+        told: opened.repository.as_deref().map(told::notes).unwrap_or_default(),
     })
 }
 
@@ -101,6 +102,10 @@ fn work_item(
     context: &Context<'_>,
     opened: &Opened<'_>,
 ) -> Result<(Acting, Option<String>, Option<String>), CommandError> {
+    if opened.repository.is_none() {
+        let (repo, target) = args.item.options();
+        return Ok((Acting::without_tenure(context, opened)?, repo, target));
+    }
     if let Some(target) = args.item.target()? {
         let repo = context.repo(opened)?.value;
         let acting = Acting::on(context, opened, &repo, target)?;
@@ -117,8 +122,8 @@ fn work_item(
 
 /// Leaves a note that the report was printed, so that a later beat need not repeat it.
 fn leave_note(beaten: &Beaten, opened: &Opened<'_>, context: &mut Context<'_>) {
-    let Some(transaction_id) = &beaten.note else { return };
-    if let Err(error) = told::leave(&opened.repository, transaction_id) {
+    let (Some(transaction_id), Some(repository)) = (&beaten.note, &opened.repository) else { return };
+    if let Err(error) = told::leave(repository, transaction_id) {
         context.printer.warning(&format!("this report will be repeated: {error}"));
     }
 }

@@ -8,6 +8,7 @@ Common options:
   --repo OWNER/REPO   the repository a target belongs to; inferred in a git repository
   --target NAME       what is claimed: an issue, a pull request, a lane
   --git-dir PATH      the git directory whose refs hold the state
+  --state-root PATH   the directory that holds the state, on this machine alone
   --json              machine output where supported
   -h, --help          the options of a command
 ";

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::cli::context::{Context, Opened, Place};
 use crate::cli::env_vars;
-use crate::cli::settings::{self, Origin, Selection};
+use crate::cli::selection::Chosen;
+use crate::cli::settings::Origin;
+use crate::domain::ids::RepoName;
 use crate::domain::snapshot::Freshness;
 use crate::error::CommandError;
 use crate::git::Repository;
@@ -106,7 +108,7 @@ fn report(hook: HookName, verdict: &HookVerdict, context: &mut Context<'_>) {
 pub fn local<'world>(context: &Context<'world>) -> Result<Place<'world>, CommandError> {
     let repository = Repository::discover(context.directory, context.environment)?
         .ok_or_else(|| CommandError::operational(format!("no git repository at {}", context.directory.display())))?;
-    let timeout = context.sources(&repository).timeout()?.value;
+    let timeout = context.sources(Some(&repository)).timeout()?.value;
     Ok(Place { repository: Arc::new(repository), deadline: Deadline::after(context.clock, timeout) })
 }
 
@@ -151,7 +153,9 @@ impl<'world> Run<'world> {
         let refs = pushed.into_iter().map(|one| self.push_facts(one)).collect::<Result<Vec<_>, _>>()?;
         let intent = facts::intent(&self.repository);
         let mut verdict = pre_push::branch_rules(&refs, intent.as_deref(), &self.settings);
-        if mirror::is_mirror(&self.repository, remote) && self.coordination(context)? != Coordination::Nothing {
+        if mirror::is_mirror(&self.repository, remote)
+            && self.coordination(context, &context.select()?.chosen)? != Coordination::Nothing
+        {
             verdict.objections.insert(0, pre_push::mirror());
         }
         let uses_intent = pre_push::uses_intent(&refs, &self.settings);
@@ -193,7 +197,11 @@ impl<'world> Run<'world> {
         branches: &[&str],
         freshness: Freshness,
     ) -> Result<Answer, CommandError> {
-        let coordination = match self.coordination(context) {
+        let selected = match context.select() {
+            Ok(selected) => selected,
+            Err(error) => return Ok(Answer::unknown(error)),
+        };
+        let coordination = match self.coordination(context, &selected.chosen) {
             Ok(coordination) => coordination,
             Err(error) => return Ok(Answer::unknown(error)),
         };
@@ -203,22 +211,18 @@ impl<'world> Run<'world> {
             Coordination::SharedWithoutCopy if freshness == Freshness::Cached => return Ok(Answer::without_copy()),
             Coordination::SharedWithoutCopy | Coordination::Shared | Coordination::Local => {}
         }
-        let opened = match context.open() {
+        let opened = match context.open_selected(selected) {
             Ok(opened) => opened,
             Err(error) => return Ok(Answer::unknown(error)),
         };
         let reading = Reading { freshness, shared: coordination != Coordination::Local };
-        ask(context, &opened, branches, reading, &self.deadline)
+        ask(context, &opened, branches, reading, &self.repository, &self.deadline)
     }
 
-    /// Tells what is known of the store that the environment selects.
-    fn coordination(&self, context: &Context<'world>) -> Result<Coordination, CommandError> {
-        let repository = match settings::selection(&context.supplied, context.environment)? {
-            Selection::Discovered => Arc::clone(&self.repository),
-            Selection::GitDir(_) => context.place()?.repository,
-        };
-        let shared = is_shared(context, &repository);
-        Ok(facts::coordination(&repository, shared, &self.deadline)?)
+    /// Tells what is known of the store that is selected.
+    fn coordination(&self, context: &Context<'world>, chosen: &Chosen) -> Result<Coordination, CommandError> {
+        let Chosen::Git { store, .. } = chosen else { return Ok(Coordination::Local) };
+        Ok(facts::coordination(store, is_shared(context, store), &self.deadline)?)
     }
 
     /// Runs the hook that was here before ours. Where another manager owns the hooks, it runs its own.
@@ -279,20 +283,29 @@ fn is_shared(context: &Context<'_>, repository: &Repository) -> bool {
         || remote.config_key.is_some_and(|key| repository.config(key).is_some())
 }
 
+/// A directory names no repository, but the clone that the hook runs in has a name.
+fn target_repo(context: &Context<'_>, opened: &Opened<'_>, here: &Repository) -> Result<RepoName, CommandError> {
+    if opened.repository.is_some() {
+        return context.target_repo(opened);
+    }
+    Ok(RepoName::parse("target", &context.proposed_repo(here))?)
+}
+
 fn ask(
     context: &Context<'_>,
     opened: &Opened<'_>,
     branches: &[&str],
     reading: Reading,
+    repository: &Repository,
     deadline: &Deadline<'_>,
 ) -> Result<Answer, CommandError> {
-    let repo = match context.target_repo(opened) {
+    let repo = match target_repo(context, opened, repository) {
         Ok(repo) => repo,
         Err(error) => return Ok(Answer::unknown(error)),
     };
-    let agent = context.sources(&opened.repository).agent(context.ids)?;
-    let held = held::entries(&opened.repository);
-    let seen_changing = observations::seen_changing(&opened.repository, context.clock);
+    let agent = context.sources(Some(repository)).agent(context.ids)?;
+    let held = held::entries(repository);
+    let seen_changing = observations::seen_changing(repository, context.clock);
     let asker = Asker {
         agent: &agent.value,
         agent_is_named: agent.origin != Origin::Default,

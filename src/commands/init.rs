@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::StoreArgs;
+use super::GitArgs;
 use crate::cli::context::{Context, Place};
 use crate::domain::ids::RepoName;
 use crate::error::CommandError;
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: StoreArgs,
+    store: GitArgs,
 }
 
 #[derive(Serialize)]

@@ -5,6 +5,7 @@ pub mod attention;
 pub mod batch_audit;
 pub mod canary;
 pub mod claim;
+pub mod config;
 pub mod drain;
 pub mod heartbeat;
 pub mod help;
@@ -58,6 +59,7 @@ pub enum Command {
     Hooks(hooks::Args),
     Hook(hook::Args),
     Canary(canary::Args),
+    Config(config::Args),
     Version(version::Args),
 }
 
@@ -87,6 +89,7 @@ impl Command {
             Self::Hooks(args) => hooks::run(&args, context),
             Self::Hook(args) => hook::run(&args, context),
             Self::Canary(args) => canary::run(&args, context),
+            Self::Config(args) => config::run(&args, context),
             Self::Version(args) => version::run(&args, context),
         }
     }
@@ -100,10 +103,21 @@ pub fn root() -> clap::Command {
     root
 }
 
+/// Options of a command that is about the git store and no other.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct GitArgs {
+    /// The git directory whose refs hold the state; the repository around when absent
+    #[arg(long, value_name = "PATH")]
+    pub git_dir: Option<std::path::PathBuf>,
+}
+
 /// Options that every command with a store has.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct StoreArgs {
     /// The git directory whose refs hold the state; the repository around when absent
     #[arg(long, value_name = "PATH")]
     pub git_dir: Option<std::path::PathBuf>,
+    /// The directory that holds the state, on this machine alone
+    #[arg(long, value_name = "PATH")]
+    pub state_root: Option<std::path::PathBuf>,
 }

@@ -44,7 +44,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
     let opened = context.open()?;
     let batch_id = BatchId::parse("batch-id", required("batch-id", args.batch_id.as_deref())?)?;
     let repo = context.target_repo(&opened)?;
-    let wedged_after = context.sources(&opened.repository).wedged_after_seconds()?.value;
+    let wedged_after = context.sources(opened.repository.as_deref()).wedged_after_seconds()?.value;
     let ready = opened.app().ready(&batch_id, &repo, wedged_after)?;
     for note in &ready.degraded {
         context.printer.warning(note);

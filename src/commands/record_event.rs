@@ -119,7 +119,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
         context.printer.warning(warning);
     }
     let line = format!("recorded event {} {}", request.batch_id, recorded.event_id);
-    Written::new("recorded", recorded.record, recorded.warnings).print(&mut context.printer, args.json, &line);
+    let as_json = args.json && opened.repository.is_some();
+    Written::new("recorded", recorded.record, recorded.warnings).print(&mut context.printer, as_json, &line);
     Ok(0)
 }
 
@@ -165,14 +166,15 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Re
         message: args.message.clone(),
         metadata: args.metadata.to_metadata(),
         typed: args.typed.to_members(),
-        attribution: context.sources(&opened.repository).attribution(),
+        attribution: context.sources(opened.repository.as_deref()).attribution(),
         tenure: tenure(args, context, opened)?,
     })
 }
 
 /// Returns the tenure of the claim the event names, unless the event is from another agent.
 fn tenure(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Option<Tenure>, CommandError> {
-    let Some(target) = args.target.as_deref().filter(|target| !target.is_empty()) else { return Ok(None) };
+    let named = args.target.as_deref().filter(|target| !target.is_empty());
+    let Some(target) = named.filter(|_| opened.repository.is_some()) else { return Ok(None) };
     let repo = match args.repo.clone() {
         Some(repo) => repo,
         None => context.repo(opened)?.value,

@@ -109,6 +109,7 @@ fn print(
 }
 
 fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Release, CommandError> {
+    context.require(opened, &["agent-id", "repo", "target"])?;
     let named = args.item.target()?;
     let held = if named.is_none() { Some(the_one_held(args, context, opened)?) } else { None };
     let closing = args.closing.to_closing();
@@ -132,7 +133,7 @@ fn request(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Re
         branch: args.branch.clone(),
         handoff_to: args.handoff_to.clone(),
         handoff_note: args.handoff_note.clone(),
-        attribution: context.sources(&opened.repository).attribution(),
+        attribution: context.sources(opened.repository.as_deref()).attribution(),
     })
 }
 
@@ -163,6 +164,6 @@ fn the_one_held(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Resu
 }
 
 fn forget(opened: &Opened<'_>, request: &Release) -> Option<String> {
-    let error = held::forget(&opened.repository, request.repo.as_str(), request.target.as_str()).err()?;
+    let error = held::forget(opened.repository.as_deref()?, request.repo.as_str(), request.target.as_str()).err()?;
     Some(format!("this worktree cannot forget the claim: {error}"))
 }

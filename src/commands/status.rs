@@ -76,7 +76,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<u8, CommandError> {
 
 fn read(args: &Args, context: &Context<'_>, opened: &Opened<'_>) -> Result<Read, CommandError> {
     let freshness = if args.cached { Freshness::Cached } else { Freshness::Fetched };
-    let wedged_after = context.sources(&opened.repository).wedged_after_seconds()?.value;
+    // A directory does not keep since when an agent reports the same phase.
+    let wedged_after = match opened.repository.as_deref() {
+        Some(repository) => context.sources(Some(repository)).wedged_after_seconds()?.value,
+        None => i64::MAX,
+    };
     let given = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
     let (repo, target, batch) = (given(&args.repo), given(&args.target), given(&args.batch_id));
     if batch.is_some() && (repo.is_some() || target.is_some()) {

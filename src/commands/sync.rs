@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::StoreArgs;
+use super::GitArgs;
 use super::init::in_words;
 use crate::cli::context::Context;
 use crate::error::CommandError;
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: StoreArgs,
+    store: GitArgs,
 }
 
 #[derive(Serialize)]

@@ -110,6 +110,8 @@ impl Desk {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         gix::init(directory.path()).unwrap();
+        std::fs::create_dir(directory.path().join(".git/agent-coord")).unwrap();
+        std::fs::write(directory.path().join(".git/agent-coord/told-this-clone-only"), "").unwrap();
         std::fs::write(directory.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         let mut environment = Environment::default();
         environment.set("PATH", Environment::of_process().raw("PATH").unwrap_or_default());
@@ -436,14 +438,16 @@ fn usage_errors_are_one_line_and_exit_1() {
 #[test]
 fn what_this_version_does_not_do_is_said_and_exits_2() {
     let desk = Desk::new();
-    assert_eq!(desk.code("claim 42 --api-url https://x.test"), "exit 2");
+    assert_eq!(desk.code("status --api-url https://x.test"), "exit 2");
 }
 
 #[test]
-fn without_a_repository_the_state_is_unknown() {
+fn without_a_repository_and_a_home_the_state_is_unknown() {
     let desk = Desk::new();
     std::fs::remove_dir_all(desk.directory.path().join(".git")).unwrap();
     let said = desk.run("status");
+    assert!(said.starts_with("exit 2\n--- stderr\ncannot determine local state root; "), "{said}");
+    let said = desk.run("sync");
     assert!(said.starts_with("exit 2\n--- stderr\nno git repository at "), "{said}");
 }
 

@@ -11,7 +11,7 @@ use super::time::Timestamp;
 pub const TOLERATED_SKEW: i64 = 120;
 
 /// How many times its own TTL a heartbeat lasts before the agent counts as dead.
-const DEAD_AFTER_TTLS: i32 = 4;
+pub const DEAD_AFTER_TTLS: i32 = 4;
 
 /// Heartbeat states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

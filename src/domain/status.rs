@@ -7,7 +7,7 @@ mod target;
 
 pub use alias::{Identity, spellings};
 pub use batch::{batch_report, reads_for_batch};
-pub use target::{Candidate, Found, TargetReport, holders, target_report};
+pub use target::{Candidate, Faults, Found, TargetReport, holders, target_report};
 
 use serde::Serialize;
 use serde_json::{Value, json};

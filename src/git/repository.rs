@@ -36,7 +36,7 @@ impl Repository {
         }
         let (path, _) = match gix::discover::upwards(directory) {
             Ok(found) => found,
-            Err(error) if error.classify().is_not_found() => return Ok(None),
+            Err(error) if error.classify().is_not_found() => return broken_link(directory).map_or(Ok(None), Err),
             Err(error) => return Err(GitError::Unusable(one_line(&error))),
         };
         let (git_dir, _) = path.into_repository_and_work_tree_directories();
@@ -176,6 +176,12 @@ impl Repository {
         let call = call.in_repository(&self.git_dir);
         self.git.run(&call, deadline)
     }
+}
+
+/// A worktree whose clone has moved away is no plain folder: its state is elsewhere.
+fn broken_link(directory: &Path) -> Option<GitError> {
+    let link = directory.ancestors().map(|ancestor| ancestor.join(".git")).find(|link| link.is_file())?;
+    Some(GitError::Unusable(format!("{} names no repository", link.display())))
 }
 
 fn options() -> gix::open::Options {

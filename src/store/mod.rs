@@ -1,5 +1,7 @@
 //! The store trait, its contract, and what every backend speaks.
 
+pub mod content;
+pub mod dir;
 #[doc(hidden)]
 pub mod faulty;
 pub mod git;
@@ -26,8 +28,8 @@ use crate::world::Deadline;
 /// 2. **Nothing acknowledged is lost.** After `Ok`, every later fetched snapshot of any client shows the edits, or what
 ///    was written over them later.
 /// 3. **Guards hold.** A commit is `Ok` only if every expected state, those of guards included, held when it landed.
-/// 4. **All or none**, where [`Abilities::atomic`] says so. Elsewhere edits are applied in order, a failing
-///    [`Edit::Append`] becomes a line in [`Receipt::lost_events`], and any other failure ends the commit.
+/// 4. **All or none**, where [`Abilities::atomic`] says so. Elsewhere edits are applied in order, an [`Edit::Append`] that
+///    fails beside other changes becomes a line in [`Receipt::lost_events`], and any other failure ends the commit.
 /// 5. **Unknown is not absent.** A record is reported absent only when the store said so. What cannot be read is an
 ///    error, a note in a listing, or [`Content::Malformed`](crate::domain::record::Content::Malformed); never nothing.
 /// 6. **Lost replies are looked up.** After an error, a time-out or a kill in mid-commit the store finds out what
@@ -143,6 +145,39 @@ pub enum StoreErrorKind {
     Policy,
     /// Something on disk is not as it must be.
     Broken,
+    /// One record cannot be read where it lies; the others may be.
+    Record(RecordFault),
+}
+
+/// What keeps one record from being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// Permission, or the disk.
+    NotReadable,
+    /// The path is longer than the store takes.
+    TooLong,
+    /// A link lies in its place.
+    Symlink,
+    /// Something else than a file lies in its place.
+    NotRegular,
+    /// A directory above it is a link.
+    UnderSymlink,
+    /// A directory above it is none.
+    UnderNonDirectory,
+}
+
+impl fmt::Display for RecordFault {
+    /// Words the fault as reports of a target do (cli-contract.md section 7.4).
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NotReadable => "not readable",
+            Self::TooLong => "path too long",
+            Self::Symlink => "is a symlink",
+            Self::NotRegular => "is not a regular file",
+            Self::UnderSymlink => "is in a symlinked directory",
+            Self::UnderNonDirectory => "is not in a directory",
+        })
+    }
 }
 
 impl fmt::Display for StoreErrorKind {
@@ -152,6 +187,7 @@ impl fmt::Display for StoreErrorKind {
             Self::Foreign => "foreign",
             Self::Policy => "policy",
             Self::Broken => "broken",
+            Self::Record(_) => "record",
         })
     }
 }

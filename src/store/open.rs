@@ -1,9 +1,11 @@
 //! From a selection to a backend: the only file that names them all.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::dir::DirStore;
 use super::git::{GitStore, REMOTE_KEY};
-use super::{Store, StoreError};
+use super::{Store, StoreError, StoreErrorKind};
 use crate::git::Repository;
 use crate::world::{Deadline, Randomness};
 
@@ -19,6 +21,12 @@ pub enum Selection {
         /// What a first write names as the default repository.
         default_repo: Option<String>,
     },
+    /// A directory of files.
+    Directory(PathBuf),
+    /// A server.
+    Http,
+    /// A repository on GitHub, through its API.
+    Github,
 }
 
 /// Opens a store.
@@ -34,7 +42,16 @@ pub fn open<'world>(
         Selection::Git { repository, remote, default_repo } => {
             Ok(Box::new(git(repository, remote, default_repo, ids, deadline)?))
         }
+        Selection::Directory(root) => Ok(Box::new(DirStore::new(root, ids))),
+        Selection::Http => Err(not_here("HTTP")),
+        Selection::Github => Err(not_here("legacy GitHub")),
     }
+}
+
+fn not_here(backend: &str) -> StoreError {
+    let message = format!("agent-coord {} does not have the {backend} backend", env!("CARGO_PKG_VERSION"));
+    StoreError::new(StoreErrorKind::Policy, message)
+        .with_hint("--git-dir PATH selects the git backend, --state-root PATH a local directory")
 }
 
 /// Opens the git store of a repository, for the commands that need more of it than the trait.

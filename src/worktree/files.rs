@@ -43,6 +43,17 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
+/// Makes an empty file and tells whether it was not there before. Where it cannot be made, everybody is the first.
+#[must_use]
+pub fn is_first(path: &Path) -> bool {
+    if let Some(directory) = path.parent() {
+        // A failure shows at the next step.
+        let _ = std::fs::create_dir_all(directory);
+    }
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.map_or_else(|error| error.kind() != io::ErrorKind::AlreadyExists, |_| true)
+}
+
 /// Runs `work` while no other process runs one on the same file.
 ///
 /// The kernel gives the turn back when a process dies, so nothing is left behind.

@@ -4,7 +4,7 @@
 //! then a rename), read with a bound, and never trusted: a file that is broken, too large or not a plain file counts as
 //! absent and is made anew by the next write. What that costs is said at each of them, and it is never a claim.
 
-mod files;
+pub(crate) mod files;
 
 pub mod canary;
 pub mod held;

@@ -92,6 +92,8 @@ fn worktrees() -> (TestEnv, Vec<PathBuf>) {
     let mut env = TestEnv::new();
     env.set("AGENT_COORD_TIMEOUT", "90");
     let clone = env.git().repository("clone");
+    // The first command here says that only this clone sees the state; a read leaves the store unmade.
+    env.coord(&clone, "status").ok();
     let linked = (1..CLAIMERS).map(|number| env.git().worktree(&clone, &format!("tree{number}")));
     let all = std::iter::once(clone.clone()).chain(linked).collect();
     (env, all)

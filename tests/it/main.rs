@@ -8,6 +8,7 @@ mod architecture;
 mod batches;
 mod concurrency;
 mod conformance;
+mod directory;
 mod displaced;
 mod documents;
 mod faults;
@@ -21,6 +22,7 @@ mod misbehaving;
 mod remotes;
 mod repositories;
 mod reproducible;
+mod selection;
 mod support;
 
 /// A file that nobody lists is a test that nobody runs.

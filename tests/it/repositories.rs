@@ -38,6 +38,8 @@ fn main_worktree_linked_worktree_and_subfolder_share_one_store() {
 fn a_bare_repository_works() {
     let env = TestEnv::new();
     let bare = env.git().remote("bare.git");
+    // Without a worktree nothing is implied.
+    env.coord(&bare, "init").ok();
     assert_works(&env, &bare, &bare, "t");
     let linked = env.path("linked");
     env.git().run(&bare, &format!("worktree add --quiet --detach {}", linked.display()));
@@ -61,12 +63,11 @@ fn git_dir_names_the_repository_wherever_the_command_runs() {
 }
 
 #[test]
-fn outside_of_any_repository_the_error_says_what_is_missing() {
+fn outside_of_any_repository_nothing_is_inferred_and_what_needs_git_says_so() {
     let env = TestEnv::new();
-    let ran = env.coord(env.root(), "claim t --repo o/r --agent-id a");
-    assert!(ran.code == 1 || ran.code == 2, "{ran}");
-    assert_eq!(ran.stdout, "");
-    let _ = ran.expect_stderr("repository");
+    let ran = env.coord(env.root(), "claim t --repo o/r --agent-id a").expect_error(1);
+    let _ = ran.expect_stderr("unexpected arguments: t");
+    let _ = env.coord(env.root(), "init").expect_error(2).expect_stderr("no git repository at ");
     let broken = env.path("broken");
     std::fs::create_dir_all(&broken).expect("a folder");
     std::fs::write(broken.join(".git"), "gitdir: /nowhere/at/all\n").expect("a file");

@@ -28,19 +28,30 @@ pub struct Found<'a> {
 }
 
 /// The claims of a target before their holders are looked up.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct TargetReport<'a> {
+    faults: &'a Faults,
     found: Vec<Found<'a>>,
     notes: Vec<String>,
 }
+
+/// Records that could not be read where they lie, each with the reason as a report words it.
+pub type Faults = BTreeMap<RecordPath, String>;
 
 /// Reads the claims found under the spellings of a target.
 ///
 /// # Errors
 /// When the queried spelling holds something that is no claim.
-pub fn target_report<'a>(snapshot: &'a Snapshot, candidates: &[Candidate]) -> Result<TargetReport<'a>, Refusal> {
-    let mut report = TargetReport::default();
+pub fn target_report<'a>(
+    snapshot: &'a Snapshot,
+    candidates: &[Candidate],
+    faults: &'a Faults,
+) -> Result<TargetReport<'a>, Refusal> {
+    let mut report = TargetReport { faults, found: Vec::new(), notes: Vec::new() };
     for candidate in candidates {
+        if let Some(reason) = faults.get(&candidate.path) {
+            report.note(&candidate.path, reason);
+        }
         let Some(stored) = snapshot.records.get(&candidate.path).and_then(Option::as_ref) else { continue };
         match &stored.content {
             Content::Object(claim) => report.add(stored, claim),
@@ -120,7 +131,7 @@ impl<'a> TargetReport<'a> {
             if seen.contains(&holder) {
                 continue;
             }
-            match holder_row(snapshot, &holder, judged) {
+            match holder_row(snapshot, self.faults, &holder, judged) {
                 Ok(row) => rows.push(row),
                 Err(reason) if several => parts.push(format!("{reason} for {target} ({holder})")),
                 Err(reason) => parts.push(reason.to_owned()),
@@ -135,8 +146,16 @@ fn holder_of(claim: &Members) -> Option<String> {
     Some(shown(claim, "agent_id")).filter(|holder| !holder.trim().is_empty())
 }
 
-fn holder_row(snapshot: &Snapshot, holder: &str, judged: Judged) -> Result<HeartbeatRow, &'static str> {
+fn holder_row(
+    snapshot: &Snapshot,
+    faults: &Faults,
+    holder: &str,
+    judged: Judged,
+) -> Result<HeartbeatRow, &'static str> {
     let path = AgentId::parse("agent-id", holder).ok().map(|agent| RecordPath::heartbeat(&agent));
+    if path.as_ref().is_some_and(|path| faults.contains_key(path)) {
+        return Err("holder heartbeat unreadable");
+    }
     let stored = path.as_ref().and_then(|path| snapshot.records.get(path)).and_then(Option::as_ref);
     let stored = stored.ok_or("holder heartbeat not found")?;
     let heartbeat = stored.object().ok_or("holder heartbeat unreadable")?;

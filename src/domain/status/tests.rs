@@ -173,7 +173,9 @@ fn candidates(spellings: &[&str]) -> Vec<Candidate> {
 
 fn on_target(records: Vec<Stored>) -> Result<StatusReport, String> {
     let all = snapshot(records, &[]);
-    let found = target_report(&all, &candidates(&["42", "issue:42", "pr:42"])).map_err(|refusal| refusal.message)?;
+    let none = Faults::new();
+    let found =
+        target_report(&all, &candidates(&["42", "issue:42", "pr:42"]), &none).map_err(|refusal| refusal.message)?;
     Ok(found.finish(&repo(), &target(), &all, judged()))
 }
 

@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 use crate::domain::ids::TransactionId;
 use crate::domain::path::{Family, RecordPath};
 use crate::domain::record::{Annotations, Content, Fence, Members};
+use crate::store::content;
 
-/// The reserved member.
-pub const RESERVED: &str = "$store";
+pub use crate::store::content::{RESERVED, pretty};
+
 /// The largest record that is read (state-schema.md section 1.5): 256 KiB, and 1 MiB for archive envelopes.
 const RECORD_LIMIT: usize = 262_144;
 const ARCHIVE_LIMIT: usize = 1_048_576;
@@ -22,15 +23,6 @@ pub fn encode(members: &Members, annotations: &Annotations, full_path: Option<&R
     all.shift_remove(RESERVED);
     all.insert(RESERVED.to_owned(), Value::Object(reserved(annotations, full_path)));
     pretty(&Value::Object(all))
-}
-
-/// Returns any value pretty-printed and newline-terminated.
-#[must_use]
-pub fn pretty(value: &Value) -> Vec<u8> {
-    // Writing a tree of plain values to memory has no way to fail.
-    let mut bytes = serde_json::to_vec_pretty(value).expect("a JSON value is always writable");
-    bytes.push(b'\n');
-    bytes
 }
 
 /// What came out of a record's bytes.
@@ -51,10 +43,9 @@ pub fn decode(family: Option<Family>, bytes: &[u8]) -> Decoded {
     if bytes.len() > limit {
         return bad(Content::Malformed(format!("record of {} bytes exceeds {limit} bytes", bytes.len())));
     }
-    let mut members = match serde_json::from_slice(bytes) {
-        Ok(Value::Object(members)) => members,
-        Ok(other) => return bad(Content::NotAnObject(other)),
-        Err(error) => return bad(Content::Malformed(error.to_string())),
+    let mut members = match content::parse(bytes) {
+        Content::Object(members) => members,
+        other => return bad(other),
     };
     let reserved = members.shift_remove(RESERVED);
     let reserved = reserved.as_ref().and_then(Value::as_object);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent_coord::domain::snapshot::{Freshness, Scope, Snapshot};
 use agent_coord::git::Repository;
+use agent_coord::store::dir::DirStore;
 use agent_coord::store::git::join::{Initialise, initialise};
 use agent_coord::store::memory::MemoryStore;
 use agent_coord::store::open::{Selection, open};
@@ -46,10 +47,27 @@ pub fn git_over_http() -> Backend {
     Backend { name: "git through http://", open: open_git_over_http, effort: 2 }
 }
 
+/// A directory of files; each client has a handle of its own.
+pub fn directory() -> Backend {
+    Backend { name: "directory", open: open_directory, effort: 8 }
+}
+
 fn open_memory(count: usize) -> Team {
     let store = Arc::new(MemoryStore::new());
     let clients = (0..count).map(|_| Client::new(Box::new(Handle(Arc::clone(&store))))).collect();
     Team { clients, plant: None, keeps: None }
+}
+
+fn open_directory(count: usize) -> Team {
+    let env = TestEnv::new();
+    let root = env.path("state");
+    let clients = (0..count).map(|_| Client::new(Box::new(DirStore::new(root.clone(), &IDS)))).collect();
+    let plant: Plant = Box::new(move |path, bytes| {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().expect("a record lies in a directory")).expect("a directory");
+        std::fs::write(file, bytes).expect("the record is planted");
+    });
+    Team { clients, plant: Some(plant), keeps: Some(Box::new(env)) }
 }
 
 fn open_git_local(count: usize) -> Team {

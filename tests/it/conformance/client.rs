@@ -8,7 +8,7 @@ use agent_coord::domain::ids::TransactionId;
 use agent_coord::domain::path::{Prefix, RecordPath};
 use agent_coord::domain::record::{Members, Stored, Version, integer};
 use agent_coord::domain::snapshot::{Freshness, Listing, Scope, Snapshot};
-use agent_coord::store::{CommitError, Receipt, Store, Transaction};
+use agent_coord::store::{Abilities, CommitError, Receipt, Store, Transaction};
 use agent_coord::world::{Deadline, Randomness, SystemClock, SystemRandomness};
 use serde_json::{Value, json};
 
@@ -48,6 +48,11 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 impl Client {
     pub fn new(store: Box<dyn Store>) -> Self {
         Self { store, clock: SystemClock::start() }
+    }
+
+    /// Returns what the store can do beyond the contract.
+    pub fn abilities(&self) -> Abilities {
+        self.store.abilities()
     }
 
     pub fn snapshot(&self, scope: &Scope) -> Snapshot {

@@ -47,6 +47,7 @@ macro_rules! conforms {
                 listings_are_ordered_and_take_no_neighbours,
                 names_that_file_systems_confuse_stay_apart,
                 names_that_git_or_windows_dislike_come_back_unchanged,
+                names_that_begin_with_a_dot_come_back_or_are_refused,
                 values_of_every_kind_come_back_unchanged,
                 a_malformed_record_is_a_value_and_hides_nobody_else,
             }
@@ -67,7 +68,7 @@ macro_rules! conforms {
     };
 }
 
-conforms!(memory, git_local, git_reftable, git_sha256, git_over_files, git_over_http);
+conforms!(memory, directory, git_local, git_reftable, git_sha256, git_over_files, git_over_http);
 
 fn with_clients(backend: &Backend, count: usize, check: impl FnOnce(&client::Team)) {
     let team = (backend.open)(count);

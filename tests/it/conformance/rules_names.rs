@@ -3,6 +3,7 @@
 use agent_coord::domain::ids::RepoName;
 use agent_coord::domain::path::{Family, Prefix};
 use agent_coord::domain::record::{Content, Members};
+use agent_coord::store::CommitError;
 use serde_json::{Value, json};
 
 use super::client::{Backend, claim, create, members, path};
@@ -66,14 +67,35 @@ pub fn names_that_git_or_windows_dislike_come_back_unchanged(backend: &Backend) 
             "claims/o/r/issue:9765:qa.json",
             "claims/o/r/HEAD.json",
             "claims/o/r/:.json",
-            "claims/./r/1.json",
-            "claims/o/.git/1.json",
             "claims/o/r./1.json",
         ]
         .map(str::to_owned)
         .into();
         names.extend([long('a'), long('b'), long('A')]);
         check_all_apart(team, &names);
+    });
+}
+
+/// A directory shows no name that begins with a dot, and `.` itself is a place to it. A store may refuse such names or
+/// leave them out of listings; it may not put them anywhere else.
+pub fn names_that_begin_with_a_dot_come_back_or_are_refused(backend: &Backend) {
+    with_clients(backend, 2, |team| {
+        let names = ["claims/./r/1.json", "claims/o/.git/1.json", "claims/o/./1.json"];
+        for name in names {
+            let at = path(name);
+            let content = members(json!({ "name": name }));
+            match team.clients[0].commit(vec![create(&at, content.clone())]) {
+                Ok(_) => assert_eq!(team.clients[1].present(&at).object(), Some(&content), "{name}"),
+                Err(CommitError::Failed(error)) => {
+                    assert_eq!(error.message, format!("unsafe state path: {name}"));
+                    assert!(!team.clients[0].abilities().fencing, "{}: git has a name for everything", backend.name);
+                }
+                Err(other) => panic!("{}: {other}", backend.name),
+            }
+        }
+        for stored in team.clients[1].list(&Prefix::family(Family::Claims)).records {
+            assert!(names.contains(&stored.path.as_str()), "{} was never written", stored.path);
+        }
     });
 }
 

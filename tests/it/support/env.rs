@@ -24,7 +24,18 @@ pub struct TestEnv {
 impl TestEnv {
     /// Returns a fresh environment without any `AGENT_COORD_*` or `GIT_*` of the machine.
     pub fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("agent-coord-it-").tempdir().expect("a temporary folder");
+        Self::within(tempfile::Builder::new().prefix("agent-coord-it-").tempdir().expect("a temporary folder"))
+    }
+
+    /// Returns one whose folder nobody else could have written into, which the system's temporary folder is not: user
+    /// files are read nowhere else.
+    pub fn private() -> Self {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        std::fs::create_dir_all(target).expect("a folder for tests");
+        Self::within(tempfile::Builder::new().prefix("it-").tempdir_in(target).expect("a temporary folder"))
+    }
+
+    fn within(folder: TempDir) -> Self {
         let root = folder.path().canonicalize().expect("the temporary folder exists");
         let home = root.join("home");
         std::fs::create_dir_all(home.join("tmp")).expect("a home");
