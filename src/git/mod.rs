@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod head;
+pub mod parameters;
 pub mod redact;
 pub mod repository;
 pub mod version;

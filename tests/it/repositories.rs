@@ -61,6 +61,22 @@ fn git_dir_names_the_repository_wherever_the_command_runs() {
 }
 
 #[test]
+fn a_ref_namespace_of_the_environment_hides_no_record() {
+    let mut env = TestEnv::new();
+    let main = env.git().repository("main");
+    env.coord(&main, "claim t --repo o/r --agent-id a").ok();
+    env.set("GIT_NAMESPACE", "elsewhere");
+    for with_head in [false, true] {
+        if with_head {
+            env.git().run(&main, "update-ref refs/namespaces/elsewhere/HEAD HEAD");
+        }
+        let _ = env.coord(&main, "claim t --repo o/r --agent-id b").expect_error(3).expect_stderr("held by a");
+        let status = env.coord(&main, "status --repo o/r --target t --json").ok().json();
+        assert_eq!(status["claims"][0]["agent_id"], "a");
+    }
+}
+
+#[test]
 fn outside_of_any_repository_the_error_says_what_is_missing() {
     let env = TestEnv::new();
     let ran = env.coord(env.root(), "claim t --repo o/r --agent-id a");
