@@ -4,6 +4,7 @@
 //! remotes (design.md sections 3.3 and 3.5 say why).
 
 pub mod call;
+pub mod files;
 pub mod head;
 pub mod parameters;
 pub mod redact;

@@ -319,3 +319,38 @@ fn assert_is_printable(ran: &Ran) {
         assert!(!text.lines().any(|line| line == "- forged"), "{name}: a record forged a line\n{ran}");
     }
 }
+
+/// Whoever can write into a git directory may leave a pipe there, and a crash may leave anything.
+#[test]
+fn a_private_file_that_is_a_pipe_or_a_folder_is_waited_for_by_nobody() {
+    let mut team = Shared::over_files(1);
+    team.env.set("AGENT_COORD_TIMEOUT", "5");
+    let clone = team.clones[0].clone();
+    for line in ["claim first --repo o/r --agent-id a", "heartbeat --agent-id a", "hooks install"] {
+        team.run(0, line).ok();
+    }
+    let folder = std::fs::read_dir(clone.join(".git/agent-coord")).expect("private files");
+    let mut files: Vec<_> = folder.flatten().map(|file| file.path()).collect();
+    assert!(files.iter().any(|file| file.ends_with("writer")), "{files:?}");
+    files.push(clone.join(".git/MERGE_INTENT"));
+    let lines = [
+        "agent-coord init",
+        "agent-coord claim second --repo o/r --agent-id a",
+        "agent-coord heartbeat --agent-id a",
+        "agent-coord status",
+        "git push --quiet origin HEAD:refs/heads/main",
+    ];
+    for file in files {
+        for kind in ["mkfifo", "mkdir"] {
+            let _ = std::fs::remove_file(&file);
+            team.env.finish(team.env.program(kind, &clone).arg(&file)).ok();
+            for line in lines {
+                let words = ["15"].into_iter().chain(line.split(' '));
+                let ran = team.env.finish(team.env.program("timeout", &clone).args(words));
+                assert_ne!(ran.code, 124, "{line} waits for {} made by {kind}\n{ran}", file.display());
+                assert!(!ran.stderr.contains("panicked"), "{line}\n{ran}");
+            }
+            let _ = std::fs::remove_dir(&file);
+        }
+    }
+}
