@@ -354,3 +354,20 @@ fn a_private_file_that_is_a_pipe_or_a_folder_is_waited_for_by_nobody() {
         }
     }
 }
+
+#[test]
+fn a_count_of_writes_at_its_end_stops_nobody() {
+    let env = TestEnv::new();
+    let clone = env.git().repository("clone");
+    env.coord(&clone, "claim t --repo o/r --agent-id a").ok();
+    env.coord(&clone, "heartbeat --agent-id a").ok();
+    for path in ["claims/o/r/t.json", "heartbeats/a.json"] {
+        let mut record: serde_json::Value = serde_json::from_str(&env.git().show(&clone, path)).expect("a record");
+        record["$store"]["revision"] = u64::MAX.into();
+        env.git().plant(&clone, path, record.to_string().as_bytes());
+    }
+    for line in ["claim t --repo o/r --agent-id a", "heartbeat --agent-id a", "release t --repo o/r --agent-id a"] {
+        env.coord(&clone, line).ok();
+    }
+    env.coord(&clone, "claim t --repo o/r --agent-id b").ok();
+}
