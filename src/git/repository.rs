@@ -147,6 +147,25 @@ impl Repository {
         values.into_iter().map(|value| value.to_string()).collect()
     }
 
+    /// Returns where a push to `url` goes by `url.<base>.pushInsteadOf`; `None` when none of these matches.
+    #[must_use]
+    pub fn push_instead_of(&self, url: &str) -> Option<String> {
+        let reader = self.inner.to_thread_local();
+        let snapshot = reader.config_snapshot();
+        let mut longest: Option<(String, String)> = None;
+        for section in snapshot.plumbing().sections_by_name("url").into_iter().flatten() {
+            let Some(base) = section.header().subsection_name() else { continue };
+            for prefix in section.body().values("pushInsteadOf") {
+                let prefix = prefix.to_string();
+                let is_longer = longest.as_ref().is_none_or(|(known, _)| prefix.len() > known.len());
+                if is_longer && url.starts_with(&prefix) {
+                    longest = Some((prefix, base.to_string()));
+                }
+            }
+        }
+        longest.map(|(prefix, base)| format!("{base}{}", &url[prefix.len()..]))
+    }
+
     /// Sets a key in the configuration that all worktrees share.
     ///
     /// # Errors
