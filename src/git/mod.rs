@@ -6,6 +6,7 @@
 pub mod call;
 pub mod files;
 pub mod head;
+mod output;
 pub mod parameters;
 pub mod redact;
 pub mod repository;
