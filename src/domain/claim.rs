@@ -14,6 +14,10 @@ use super::snapshot::{Freshness, Snapshot};
 use super::tenure::{Holding, members_of};
 use super::time::Timestamp;
 
+/// The highest generation that can be asked for: what every JSON reader keeps exactly, and far enough from the end of
+/// the numbers that no claim runs out of them.
+const HIGHEST_ASKED: i64 = 9_007_199_254_740_991;
+
 /// A claim that was acquired or renewed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acquired {
@@ -326,6 +330,10 @@ impl Asking<'_> {
         let continues = matches!(way, Way::LaneChanged | Way::Superseded);
         let highest = last.max(self.snapshot.store.floor(self.request.repo.as_str()));
         match self.request.metadata.generation {
+            Some(asked) if asked > highest && asked > HIGHEST_ASKED && !self.is_of_tenure(asked) => Err(Refusal::new(
+                RefusalKind::Invalid,
+                format!("--generation {asked} is too high to count on from; the highest is {HIGHEST_ASKED}"),
+            )),
             Some(asked) if asked > highest => Ok(Some(asked)),
             Some(asked) if !(self.is_of_tenure(asked) || continues && asked == last) => {
                 Err(self.refuse_outlived(asked, highest))

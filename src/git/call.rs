@@ -3,17 +3,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
 use super::GitError;
+use super::output::Collected;
 use super::redact::redact;
 use crate::world::{Deadline, Environment};
 
@@ -40,10 +41,6 @@ const REPOSITORY_VARIABLES: [&str; 16] = [
 
 /// How long a git that was asked to stop may take before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long output may keep coming after git has ended (a helper it started can hold the pipe open).
-const LATE_OUTPUT: Duration = Duration::from_millis(200);
-/// More than any answer of a healthy git; the rest is dropped and the answer refused.
-const OUTPUT_LIMIT: u64 = 512 * 1024 * 1024;
 
 /// The git to run and the environment to run it in.
 #[derive(Debug, Clone)]
@@ -97,8 +94,8 @@ impl Git {
             (Some(pipe), Input::Bytes(bytes)) => Some(feed(pipe, bytes.clone())),
             _ => None,
         };
-        let output = child.stdout.take().map(collect);
-        let errors = child.stderr.take().map(collect);
+        let output = child.stdout.take().map(Collected::from);
+        let errors = child.stderr.take().map(Collected::from);
         let (status, stopped) =
             wait(&mut child, deadline.remaining()).map_err(|error| GitError::Spawn(error.to_string()))?;
         drop(input);
@@ -333,31 +330,4 @@ fn feed(mut pipe: impl Write + Send + 'static, input: Vec<u8>) -> std::thread::J
         // Git may end without reading all of it; its exit code says what that means.
         let _ = pipe.write_all(&input);
     })
-}
-
-struct Collected {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    done: Receiver<()>,
-}
-
-fn collect(pipe: impl Read + Send + 'static) -> Collected {
-    let bytes = Arc::new(Mutex::new(Vec::new()));
-    let (finished, done) = channel();
-    let sink = Arc::clone(&bytes);
-    std::thread::spawn(move || {
-        let mut pipe = pipe.take(OUTPUT_LIMIT);
-        let mut buffer = [0; 64 * 1024];
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&buffer[..count]);
-        }
-        let _ = finished.send(());
-    });
-    Collected { bytes, done }
-}
-
-impl Collected {
-    fn finish(self) -> Vec<u8> {
-        let _ = self.done.recv_timeout(LATE_OUTPUT);
-        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }

@@ -4,7 +4,10 @@
 //! remotes (design.md sections 3.3 and 3.5 say why).
 
 pub mod call;
+pub mod files;
 pub mod head;
+mod output;
+pub mod parameters;
 pub mod redact;
 pub mod repository;
 pub mod version;

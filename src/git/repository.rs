@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Call, Finished, Git, GitError};
+use super::{Call, Finished, Git, GitError, parameters};
 use crate::world::{Deadline, Environment};
 
 /// One repository, seen from one worktree.
 pub struct Repository {
     git: Git,
     inner: gix::ThreadSafeRepository,
+    options: gix::open::Options,
     git_dir: PathBuf,
     common_dir: PathBuf,
     work_tree: Option<PathBuf>,
@@ -49,13 +50,14 @@ impl Repository {
     /// When it belongs to somebody else, or is no repository.
     pub fn open(path: &Path, environment: &Environment) -> Result<Self, GitError> {
         let git = Git::find(environment)?;
-        let inner = options().open(path).map_err(|error| explain_open(path, &error))?;
+        let options = options(environment);
+        let inner = open(&options, path)?;
         let local = inner.to_thread_local();
         let git_dir = absolute(local.git_dir());
         let common_dir = absolute(local.common_dir());
         let work_tree = local.workdir().map(absolute);
         let has_ssh_command = local.config_snapshot().string("core.sshCommand").is_some();
-        Ok(Self { git: git.with_silent_ssh(has_ssh_command), inner, git_dir, common_dir, work_tree })
+        Ok(Self { git: git.with_silent_ssh(has_ssh_command), inner, options, git_dir, common_dir, work_tree })
     }
 
     /// Returns the git to run.
@@ -75,10 +77,7 @@ impl Repository {
     /// # Errors
     /// When the repository cannot be opened again.
     pub fn reopened_reader(&self) -> Result<gix::Repository, GitError> {
-        options()
-            .open(&self.git_dir)
-            .map(|fresh| fresh.to_thread_local())
-            .map_err(|error| explain_open(&self.git_dir, &error))
+        open(&self.options, &self.git_dir).map(|fresh| fresh.to_thread_local())
     }
 
     /// Returns this worktree's private git directory.
@@ -148,6 +147,25 @@ impl Repository {
         values.into_iter().map(|value| value.to_string()).collect()
     }
 
+    /// Returns where a push to `url` goes by `url.<base>.pushInsteadOf`; `None` when none of these matches.
+    #[must_use]
+    pub fn push_instead_of(&self, url: &str) -> Option<String> {
+        let reader = self.inner.to_thread_local();
+        let snapshot = reader.config_snapshot();
+        let mut longest: Option<(String, String)> = None;
+        for section in snapshot.plumbing().sections_by_name("url").into_iter().flatten() {
+            let Some(base) = section.header().subsection_name() else { continue };
+            for prefix in section.body().values("pushInsteadOf") {
+                let prefix = prefix.to_string();
+                let is_longer = longest.as_ref().is_none_or(|(known, _)| prefix.len() > known.len());
+                if is_longer && url.starts_with(&prefix) {
+                    longest = Some((prefix, base.to_string()));
+                }
+            }
+        }
+        longest.map(|(prefix, base)| format!("{base}{}", &url[prefix.len()..]))
+    }
+
     /// Sets a key in the configuration that all worktrees share.
     ///
     /// # Errors
@@ -184,14 +202,26 @@ fn broken_link(directory: &Path) -> Option<GitError> {
     Some(GitError::Unusable(format!("{} names no repository", link.display())))
 }
 
-fn options() -> gix::open::Options {
+fn options(environment: &Environment) -> gix::open::Options {
+    let parameters = environment.text("GIT_CONFIG_PARAMETERS").unwrap_or_default();
     let mut permissions = gix::open::Permissions::secure();
     permissions.config.git_binary = false;
     permissions.env = gix::open::permissions::Environment::isolated();
     permissions.env.home = gix::sec::Permission::Allow;
     permissions.env.xdg_config_home = gix::sec::Permission::Allow;
     permissions.env.git_prefix = gix::sec::Permission::Allow;
-    gix::open::Options::default().bail_if_untrusted(true).permissions(permissions)
+    gix::open::Options::default()
+        .bail_if_untrusted(true)
+        .permissions(permissions)
+        .cli_overrides(parameters::settings(&parameters))
+}
+
+/// Opens a repository without the `GIT_NAMESPACE` of the environment: the git that writes our refs runs without it, so
+/// reading through it would miss every record.
+fn open(options: &gix::open::Options, path: &Path) -> Result<gix::ThreadSafeRepository, GitError> {
+    let mut opened = options.clone().open(path).map_err(|error| explain_open(path, &error))?.to_thread_local();
+    opened.clear_namespace();
+    Ok(opened.into_sync())
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Call, Git, GitError};
+use super::{Call, Git, GitError, files};
 use crate::world::Deadline;
 
 /// The oldest git that has `git fetch --porcelain` (design.md section 3.5).
@@ -14,7 +14,7 @@ pub const OLDEST: (u32, u32) = (2, 41);
 /// [`GitError::TooOld`], or why it could not be asked.
 pub fn check(git: &Git, cache: &Path, deadline: &Deadline<'_>) -> Result<(), GitError> {
     let mark = mark_of(git.program());
-    let known = std::fs::read_to_string(cache).ok().filter(|text| text.lines().next() == Some(mark.as_str()));
+    let known = files::read(cache).filter(|text| text.lines().next() == Some(mark.as_str()));
     if known.is_some() {
         return Ok(());
     }
@@ -24,10 +24,7 @@ pub fn check(git: &Git, cache: &Path, deadline: &Deadline<'_>) -> Result<(), Git
         return Err(GitError::TooOld { found: version, program: git.program().display().to_string(), needed });
     }
     // Only a saving: without it the next command asks again.
-    if let Some(directory) = cache.parent() {
-        let _ = std::fs::create_dir_all(directory);
-    }
-    let _ = std::fs::write(cache, format!("{mark}\n{version}\n"));
+    let _ = files::write(cache, &format!("{mark}\n{version}\n"));
     Ok(())
 }
 

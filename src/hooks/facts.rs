@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use super::pre_commit::CanaryFacts;
+use crate::git::files;
 use crate::git::head::Head;
 use crate::git::repository::RefStorage;
 use crate::git::{Call, GitError, Repository};
 use crate::worktree::canary::{self, Remembered};
 use crate::world::Deadline;
-
-/// The longest phrase, or name of a branch, that is looked at.
-const TEXT_LIMIT: u64 = 64 * 1024;
 
 /// Returns where a commit made now would go.
 ///
@@ -22,7 +20,7 @@ pub fn here(repository: &Repository, deadline: &Deadline<'_>) -> Result<Head, Gi
     let mut head = repository.head(deadline)?;
     if head.branch.is_none() {
         head.branch = ["rebase-merge/head-name", "rebase-apply/head-name"].into_iter().find_map(|name| {
-            let text = small_text(repository.git_dir().join(name))?;
+            let text = files::read(&repository.git_dir().join(name))?;
             text.trim_end().strip_prefix("refs/heads/").map(str::to_owned)
         });
     }
@@ -75,7 +73,7 @@ pub fn intent_file(repository: &Repository) -> PathBuf {
 /// Returns that word, without the line end an editor adds.
 #[must_use]
 pub fn intent(repository: &Repository) -> Option<String> {
-    let text = small_text(intent_file(repository))?;
+    let text = files::read(&intent_file(repository))?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     Some(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
@@ -120,12 +118,4 @@ fn has_ref(repository: &Repository, name: &str, deadline: &Deadline<'_>) -> Resu
         return Ok(found.is_some());
     }
     Ok(repository.run(Call::new("show-ref").args(["--verify", "--quiet", name]), deadline)?.succeeded())
-}
-
-fn small_text(path: PathBuf) -> Option<String> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).ok()?;
-    let mut text = String::new();
-    file.take(TEXT_LIMIT).read_to_string(&mut text).ok()?;
-    Some(text)
 }

@@ -46,12 +46,13 @@ fn parent_of(stat: &str) -> Option<i32> {
 
 fn is_push(words: &[Vec<u8>]) -> bool {
     let program = words.first().and_then(|word| Path::new(OsStr::from_bytes(word)).file_name());
-    program == Some(OsStr::new("git")) && words.iter().any(|word| word == b"push")
+    program == Some(OsStr::new("git-push"))
+        || (program == Some(OsStr::new("git")) && words.iter().any(|word| word == b"push"))
 }
 
 /// Git takes every prefix of an option that no other option shares.
 fn asks_for_mirror(words: &[Vec<u8>]) -> bool {
-    let options = words.iter().skip_while(|word| *word != b"push").take_while(|word| *word != b"--");
+    let options = words.iter().skip_while(|word| !word.ends_with(b"push")).take_while(|word| *word != b"--");
     options.into_iter().any(|word| word.len() > 2 && b"--mirror".starts_with(word) && word.starts_with(b"--"))
 }
 
@@ -65,10 +66,15 @@ mod tests {
 
     #[test]
     fn a_mirror_is_seen_however_it_is_spelled() {
-        for mirror in ["git push --mirror origin", "/usr/bin/git -C x push origin --mirr", "git push -q --m o"] {
+        for mirror in [
+            "git push --mirror origin",
+            "/usr/bin/git -C x push origin --mirr",
+            "git push -q --m o",
+            "/x/git-push --mirror o",
+        ] {
             assert!(is_push(&words(mirror)) && asks_for_mirror(&words(mirror)), "{mirror}");
         }
-        for other in ["git push origin main", "git push -- --mirror", "git push --tags o"] {
+        for other in ["git push origin main", "git push -- --mirror", "git push --tags o", "git-push o"] {
             assert!(!asks_for_mirror(&words(other)), "{other}");
         }
         assert!(!is_push(&words("sh -c push")));

@@ -99,7 +99,7 @@ impl State {
     fn write(&mut self, path: &RecordPath, members: &Members, annotations: &Annotations, transaction: &Transaction) {
         let annotations = Annotations {
             transaction_id: Some(transaction.id.clone()),
-            revision: annotations.revision + 1,
+            revision: annotations.revision.saturating_add(1),
             ..annotations.clone()
         };
         let mut digest = Sha256::new();

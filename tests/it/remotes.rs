@@ -270,3 +270,41 @@ fn version_of(env: &TestEnv, git: &Path) -> Option<(u32, u32)> {
     let mut parts = text.split_whitespace().nth(2)?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
+
+/// `url.<base>.pushInsteadOf` may send pushes to another repository than fetches: a mirror for reading, say.
+#[test]
+fn pushes_that_are_sent_elsewhere_take_the_fetches_with_them() {
+    let team = Shared::over_files(2);
+    let git = team.git();
+    let copy = team.env.path("copy.git");
+    git.run(team.env.root(), &format!("clone --quiet --mirror {} {}", team.bare.display(), copy.display()));
+    let (arbiter, reading) = (file_url(&team.bare), file_url(&copy));
+    git.run(&team.clones[0], &format!("config remote.origin.url {reading}"));
+    git.run(&team.clones[0], &format!("config url.{arbiter}.pushInsteadOf {reading}"));
+    let before = git.coordination_refs(&copy);
+    for pushes_are_rewritten_back in [false, true] {
+        if pushes_are_rewritten_back {
+            let start = |url: &str| url.trim_end_matches(".git").to_owned();
+            git.run(&team.clones[0], &format!("config url.{}.insteadOf {}", start(&reading), start(&arbiter)));
+        }
+        let target = format!("t{pushes_are_rewritten_back}");
+        team.run(0, &format!("claim {target} --repo o/r --agent-id a")).ok();
+        assert_eq!(team.holder(&target).as_deref(), Some("a"), "the arbiter has it");
+        let refused = team.run(1, &format!("claim {target} --repo o/r --agent-id b")).expect_error(3);
+        let _ = refused.expect_stderr("held by a");
+        team.run(1, &format!("claim {target}x --repo o/r --agent-id b")).ok();
+        let status = team.run(0, &format!("status --repo o/r --target {target}x --json")).ok().json();
+        assert_eq!(status["claims"][0]["agent_id"], "b", "reads come from the arbiter, too");
+    }
+    assert_eq!(git.coordination_refs(&copy), before, "nothing of ours went to the copy");
+}
+
+#[test]
+fn a_push_url_of_its_own_is_not_rewritten_by_push_instead_of() {
+    let team = Shared::over_files(1);
+    let (arbiter, elsewhere) = (file_url(&team.bare), file_url(&team.env.path("elsewhere.git")));
+    team.git().run(&team.clones[0], &format!("config remote.origin.pushurl {arbiter}"));
+    team.git().run(&team.clones[0], &format!("config url.{elsewhere}.pushInsteadOf {arbiter}"));
+    team.run(0, "claim t --repo o/r --agent-id a").ok();
+    assert_eq!(team.holder("t").as_deref(), Some("a"));
+}

@@ -63,6 +63,22 @@ fn git_dir_names_the_repository_wherever_the_command_runs() {
 }
 
 #[test]
+fn a_ref_namespace_of_the_environment_hides_no_record() {
+    let mut env = TestEnv::new();
+    let main = env.git().repository("main");
+    env.coord(&main, "claim t --repo o/r --agent-id a").ok();
+    env.set("GIT_NAMESPACE", "elsewhere");
+    for with_head in [false, true] {
+        if with_head {
+            env.git().run(&main, "update-ref refs/namespaces/elsewhere/HEAD HEAD");
+        }
+        let _ = env.coord(&main, "claim t --repo o/r --agent-id b").expect_error(3).expect_stderr("held by a");
+        let status = env.coord(&main, "status --repo o/r --target t --json").ok().json();
+        assert_eq!(status["claims"][0]["agent_id"], "a");
+    }
+}
+
+#[test]
 fn outside_of_any_repository_nothing_is_inferred_and_what_needs_git_says_so() {
     let env = TestEnv::new();
     let ran = env.coord(env.root(), "claim t --repo o/r --agent-id a").expect_error(1);
@@ -308,4 +324,56 @@ fn assert_is_printable(ran: &Ran) {
         assert!(found.is_empty(), "{name} holds {found:?} unescaped");
         assert!(!text.lines().any(|line| line == "- forged"), "{name}: a record forged a line\n{ran}");
     }
+}
+
+/// Whoever can write into a git directory may leave a pipe there, and a crash may leave anything.
+#[test]
+fn a_private_file_that_is_a_pipe_or_a_folder_is_waited_for_by_nobody() {
+    let mut team = Shared::over_files(1);
+    team.env.set("AGENT_COORD_TIMEOUT", "5");
+    let clone = team.clones[0].clone();
+    for line in ["claim first --repo o/r --agent-id a", "heartbeat --agent-id a", "hooks install"] {
+        team.run(0, line).ok();
+    }
+    let folder = std::fs::read_dir(clone.join(".git/agent-coord")).expect("private files");
+    let mut files: Vec<_> = folder.flatten().map(|file| file.path()).collect();
+    assert!(files.iter().any(|file| file.ends_with("writer")), "{files:?}");
+    files.push(clone.join(".git/MERGE_INTENT"));
+    let lines = [
+        "agent-coord init",
+        "agent-coord claim second --repo o/r --agent-id a",
+        "agent-coord heartbeat --agent-id a",
+        "agent-coord status",
+        "git push --quiet origin HEAD:refs/heads/main",
+    ];
+    for file in files {
+        for kind in ["mkfifo", "mkdir"] {
+            let _ = std::fs::remove_file(&file);
+            team.env.finish(team.env.program(kind, &clone).arg(&file)).ok();
+            for line in lines {
+                let words = ["15"].into_iter().chain(line.split(' '));
+                let ran = team.env.finish(team.env.program("timeout", &clone).args(words));
+                assert_ne!(ran.code, 124, "{line} waits for {} made by {kind}\n{ran}", file.display());
+                assert!(!ran.stderr.contains("panicked"), "{line}\n{ran}");
+            }
+            let _ = std::fs::remove_dir(&file);
+        }
+    }
+}
+
+#[test]
+fn a_count_of_writes_at_its_end_stops_nobody() {
+    let env = TestEnv::new();
+    let clone = env.git().repository("clone");
+    env.coord(&clone, "claim t --repo o/r --agent-id a").ok();
+    env.coord(&clone, "heartbeat --agent-id a").ok();
+    for path in ["claims/o/r/t.json", "heartbeats/a.json"] {
+        let mut record: serde_json::Value = serde_json::from_str(&env.git().show(&clone, path)).expect("a record");
+        record["$store"]["revision"] = u64::MAX.into();
+        env.git().plant(&clone, path, record.to_string().as_bytes());
+    }
+    for line in ["claim t --repo o/r --agent-id a", "heartbeat --agent-id a", "release t --repo o/r --agent-id a"] {
+        env.coord(&clone, line).ok();
+    }
+    env.coord(&clone, "claim t --repo o/r --agent-id b").ok();
 }

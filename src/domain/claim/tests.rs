@@ -79,6 +79,24 @@ mod free {
         assert_eq!(decision.edits.len(), 1, "without a batch there is no event");
     }
 
+    /// One more than the highest number could never be granted: the target would be out of reach for everybody.
+    #[test]
+    fn a_generation_that_leaves_no_room_for_later_ones_is_refused() {
+        let granted = |asked: i64| decide(&snapshot(vec![], &[CLAIM]), &with_generation("b", asked), 0);
+        for asked in [i64::MAX, i64::MAX - 1, HIGHEST_ASKED + 1] {
+            let refusal = refusal(granted(asked));
+            assert_eq!(refusal.kind, RefusalKind::Invalid);
+            assert!(
+                refusal.message.contains("too high") && refusal.message.contains("9007199254740991"),
+                "{refusal:?}"
+            );
+        }
+        assert_eq!(granted(HIGHEST_ASKED).unwrap().outcome.generation, Some(HIGHEST_ASKED));
+        let highest = claim(json!({"status": "released", "generation": HIGHEST_ASKED}));
+        let next = decide(&snapshot(vec![highest], &[]), &acquire_by("b"), 0).unwrap();
+        assert_eq!(next.outcome.generation, Some(HIGHEST_ASKED + 1), "counting goes on from there");
+    }
+
     #[test]
     fn a_released_claim_and_every_other_status_is_free_for_anybody() {
         for status in [json!("released"), json!("done"), Value::Null] {

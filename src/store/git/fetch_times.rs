@@ -2,10 +2,9 @@
 //! their answer is. A hint for people: losing it makes an answer "of unknown age", never wrong.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use crate::domain::time::Timestamp;
-use crate::git::Repository;
+use crate::git::{Repository, files};
 
 /// More scopes than anybody asks for; the oldest go.
 const KEPT: usize = 400;
@@ -45,16 +44,11 @@ fn instant(text: &str) -> Option<Timestamp> {
 }
 
 fn load(repository: &Repository) -> BTreeMap<String, String> {
-    std::fs::read(path(repository)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    files::read(&path(repository)).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 fn save(repository: &Repository, times: &BTreeMap<String, String>) -> std::io::Result<()> {
-    let path = path(repository);
-    std::fs::create_dir_all(repository.shared_dir())?;
-    let mut file = tempfile::NamedTempFile::new_in(repository.shared_dir())?;
-    file.write_all(&serde_json::to_vec(times)?)?;
-    file.persist(path)?;
-    Ok(())
+    files::write(&path(repository), &serde_json::to_string(times)?)
 }
 
 fn path(repository: &Repository) -> std::path::PathBuf {

@@ -147,7 +147,7 @@ impl Planner<'_> {
     fn blob_of(&self, transaction: &Transaction, put: &Put) -> Result<ObjectId, StoreError> {
         let annotations = Annotations {
             transaction_id: Some(transaction.id.clone()),
-            revision: put.annotations.revision + 1,
+            revision: put.annotations.revision.saturating_add(1),
             ..put.annotations.clone()
         };
         let cut = names::is_cut(&names::of_record(&put.path));

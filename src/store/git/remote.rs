@@ -22,6 +22,8 @@ const OWN_NAME: &str = "agent-coord-shared";
 pub struct Remote {
     url: String,
     label: String,
+    /// The URL is what `pushInsteadOf` made of the configured one, and is not to be rewritten again.
+    is_rewritten: bool,
 }
 
 impl Remote {
@@ -34,8 +36,8 @@ impl Remote {
             return Err(policy(format!("remote {named} looks like an option")));
         }
         let push_urls = repository.config_values(&format!("remote.{named}.pushurl"));
-        let urls =
-            if push_urls.is_empty() { repository.config_values(&format!("remote.{named}.url")) } else { push_urls };
+        let has_push_url = !push_urls.is_empty();
+        let urls = if has_push_url { push_urls } else { repository.config_values(&format!("remote.{named}.url")) };
         let url = match urls.as_slice() {
             [] if looks_like_url(named) => named.to_owned(),
             [] => {
@@ -55,7 +57,10 @@ impl Remote {
             return Err(policy(format!("the URL of remote {named} is not one git can be given safely")));
         }
         let label = if url == named { redact(named) } else { named.to_owned() };
-        Ok(Self { url: anchored(repository, url), label })
+        // There is one arbiter: what pushes decide is what fetches read, so `pushInsteadOf` counts for both.
+        let pushed_to = if has_push_url { None } else { repository.push_instead_of(&url) };
+        let is_rewritten = pushed_to.is_some();
+        Ok(Self { url: anchored(repository, pushed_to.unwrap_or(url)), label, is_rewritten })
     }
 
     /// Returns how messages name the remote; never holds a secret.
@@ -71,10 +76,18 @@ impl Remote {
     }
 
     fn call(&self, subcommand: &str) -> Call<'static> {
-        Call::new(subcommand)
+        let call = Call::new(subcommand)
             .config(format!("remote.{OWN_NAME}.url"), &self.url)
+            // Without a push URL of its own, git would send pushes where `pushInsteadOf` says.
+            .config(format!("remote.{OWN_NAME}.pushurl"), &self.url)
             .config(format!("remote.{OWN_NAME}.fetch"), format!("+{0}*:{0}*", names::ROOT))
-            .config("core.logAllRefUpdates", "false")
+            .config("core.logAllRefUpdates", "false");
+        // The longest match wins, and nothing is longer than the whole. Git cannot be told so of a URL with `=`.
+        if self.is_rewritten && !self.url.contains('=') {
+            call.config(format!("url.{0}.insteadOf", self.url), &self.url)
+        } else {
+            call
+        }
     }
 }
 
@@ -305,7 +318,7 @@ mod tests {
     use super::*;
 
     fn remote() -> Remote {
-        Remote { url: "file:///r.git".to_owned(), label: "origin".to_owned() }
+        Remote { url: "file:///r.git".to_owned(), label: "origin".to_owned(), is_rewritten: false }
     }
 
     fn id(digit: char) -> ObjectId {

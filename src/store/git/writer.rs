@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use super::trouble;
-use crate::git::Repository;
+use crate::git::{Repository, files};
 use crate::store::StoreError;
 use crate::world::Randomness;
 
@@ -15,7 +15,7 @@ use crate::world::Randomness;
 pub fn id_of(repository: &Repository, ids: &dyn Randomness) -> Result<String, StoreError> {
     let directory = repository.shared_dir();
     let path = directory.join("writer");
-    let read = || std::fs::read_to_string(&path).ok().map(|text| text.trim().to_owned()).filter(|text| is_id(text));
+    let read = || files::read(&path).map(|text| text.trim().to_owned()).filter(|text| is_id(text));
     if let Some(known) = read() {
         return Ok(known);
     }

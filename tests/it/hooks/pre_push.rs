@@ -140,6 +140,8 @@ fn coordination_refs_are_pushed_by_nobody_but_us() {
     let before = env.git().coordination_refs(&remote);
     let lines = [
         "push --quiet --mirror origin",
+        "-c remote.origin.mirror=true push --quiet origin",
+        "-c alias.publish=push publish --quiet --mirror origin",
         "push --quiet origin :refs/agent-coord/store.json",
         "push --quiet --prune origin refs/*:refs/*",
         "config remote.origin.mirror true",
