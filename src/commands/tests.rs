@@ -436,12 +436,6 @@ fn usage_errors_are_one_line_and_exit_1() {
 }
 
 #[test]
-fn what_this_version_does_not_do_is_said_and_exits_2() {
-    let desk = Desk::new();
-    assert_eq!(desk.code("status --api-url https://x.test"), "exit 2");
-}
-
-#[test]
 fn without_a_repository_and_a_home_the_state_is_unknown() {
     let desk = Desk::new();
     std::fs::remove_dir_all(desk.directory.path().join(".git")).unwrap();
