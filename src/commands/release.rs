@@ -70,7 +70,13 @@ fn release(args: &Args, context: &mut Context<'_>, opened: &Opened<'_>, request:
     let released = result?;
     let warnings: Vec<String> = released.warnings.into_iter().chain(forgotten).collect();
     let line = format!("released {}#{} by {}", request.repo, request.target, request.agent);
-    print(args, context, Written::new("released", released.record, warnings.clone()), &warnings, &line)
+    print(
+        args.json && opened.repository.is_some(),
+        context,
+        Written::new("released", released.record, warnings.clone()),
+        &warnings,
+        &line,
+    )
 }
 
 /// Gives the claim back for good, and closes its lane.
@@ -91,11 +97,11 @@ fn close(
         ("already_closed", format!("lane already closed for {item}"))
     };
     let written = Written::new(outcome, closed.claim.unwrap_or_default(), warnings.clone());
-    print(args, context, written, &warnings, &line)
+    print(args.json && opened.repository.is_some(), context, written, &warnings, &line)
 }
 
 fn print(
-    args: &Args,
+    as_json: bool,
     context: &mut Context<'_>,
     written: Written,
     warnings: &[String],
@@ -104,7 +110,7 @@ fn print(
     for warning in warnings {
         context.printer.warning(warning);
     }
-    written.print(&mut context.printer, args.json, line);
+    written.print(&mut context.printer, as_json, line);
     Ok(0)
 }
 
