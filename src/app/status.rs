@@ -75,7 +75,10 @@ impl App<'_> {
     /// with the claims, so that a remote is usually asked once.
     fn claims_and_holders(&self, candidates: &[Candidate], freshness: Freshness) -> Result<Snapshot, StoreError> {
         let mut scope = Scope::of_records(candidates.iter().map(|candidate| candidate.path.clone()));
-        let mut snapshot = self.store.snapshot(&scope, Freshness::Cached, &self.deadline)?;
+        let mut snapshot = match self.store.snapshot(&scope, Freshness::Cached, &self.deadline) {
+            Err(_) if freshness == Freshness::Fetched => self.store.snapshot(&scope, freshness, &self.deadline)?,
+            answer => answer?,
+        };
         loop {
             let missing: Vec<RecordPath> = status::holders(&snapshot, candidates)
                 .into_iter()

@@ -5,6 +5,7 @@
 #![allow(missing_docs, reason = "the names of tests are sentences")]
 
 mod architecture;
+mod caches;
 mod concurrency;
 mod conformance;
 mod displaced;
