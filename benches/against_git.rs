@@ -235,8 +235,11 @@ fn shared_claim(samples: usize, table: &mut Table) {
     let url = file_url(&bare);
     let clone = env.git().clone(&url, "clone");
     env.coord(&clone, "init --remote origin --repo o/r").ok();
-    let blob = env.git().feed(&clone, "hash-object -w --stdin", b"{}\n");
+    // A claim is an object that the remote does not have yet, and so must be what it is compared with.
+    let fresh = |number: usize| env.git().feed(&clone, "hash-object -w --stdin", claim(number).as_bytes());
+    let blobs: Vec<String> = (0..=samples).map(fresh).collect();
     let push = |number: usize| {
+        let blob = &blobs[number];
         let name = format!("refs/bare/{number}");
         let mut command = env.program("git", &clone);
         command.args(["push", "--quiet", &format!("--force-with-lease={name}:"), &url, &format!("{blob}:{name}")]);

@@ -87,7 +87,9 @@ fn a_dead_holder_is_taken_over_and_told_by_its_next_beat() {
         // The worktree remembers what it lost until it lets go, so that no old process goes on unaware.
         two.first("heartbeat --agent-id a").expect_code(3);
         two.first("release t --repo o/r --agent-id a").expect_error(1);
+        two.first("claim next --repo o/r --agent-id a").ok();
         two.first("heartbeat --agent-id a").ok();
+        assert_eq!(two.row("a")["target"], "next", "who was told and went on is left in peace");
     });
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::clock::WallClock;
 use agent_coord::app::App;
 use agent_coord::app::transact::Step;
 use agent_coord::domain::claim::{Acquired, FirstRead, acquire};
@@ -17,7 +18,7 @@ use agent_coord::git::Repository;
 use agent_coord::store::git::join::{Initialise, initialise};
 use agent_coord::store::open;
 use agent_coord::worktree::held;
-use agent_coord::world::{Clock, Deadline, SteppedClock, SystemClock, SystemRandomness};
+use agent_coord::world::{Clock, Deadline, SystemClock, SystemRandomness};
 
 use crate::support::{Ran, TestEnv};
 
@@ -143,7 +144,7 @@ impl<'a> Clone<'a> {
         act: impl FnOnce(&App<'_>, agent_coord::domain::time::Timestamp) -> T,
     ) -> T {
         let now = SystemClock::start().now().plus_seconds(-seconds_ago);
-        let clock = SteppedClock::at(now);
+        let clock = WallClock::standing_at(now);
         let deadline = Deadline::after(&clock, Duration::from_secs(20));
         let repository = self.repository();
         let selection = open::Selection::Git { repository, remote: None, default_repo: Some(REPO.to_owned()) };

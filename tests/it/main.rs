@@ -19,6 +19,7 @@ mod lost_replies;
 mod misbehaving;
 mod remotes;
 mod repositories;
+mod reproducible;
 mod support;
 
 /// A file that nobody lists is a test that nobody runs.

@@ -26,6 +26,16 @@ pub fn git_local() -> Backend {
     Backend { name: "git in one clone", open: open_git_local, effort: 5 }
 }
 
+/// The same where refs live in a reftable, which only git reads and writes.
+pub fn git_reftable() -> Backend {
+    Backend { name: "git with a reftable", open: open_git_reftable, effort: 2 }
+}
+
+/// The same with object ids of 64 digits.
+pub fn git_sha256() -> Backend {
+    Backend { name: "git with sha256", open: open_git_sha256, effort: 2 }
+}
+
 /// The refs of a bare repository reached as `file://`; each client has a clone of its own.
 pub fn git_over_files() -> Backend {
     Backend { name: "git through file://", open: open_git_over_files, effort: 3 }
@@ -43,9 +53,23 @@ fn open_memory(count: usize) -> Team {
 }
 
 fn open_git_local(count: usize) -> Team {
+    open_worktrees(count, "")
+}
+
+fn open_git_reftable(count: usize) -> Team {
+    open_worktrees(count, "--ref-format=reftable")
+}
+
+fn open_git_sha256(count: usize) -> Team {
+    open_worktrees(count, "--object-format=sha256")
+}
+
+fn open_worktrees(count: usize, options: &str) -> Team {
     let env = Arc::new(TestEnv::new());
     let git = env.git();
-    let clone = git.repository("clone");
+    let clone = env.path("clone");
+    git.run(env.root(), &format!("init --quiet {options} {}", clone.display()));
+    git.commit(&clone, "README", "first");
     initialise_store(&env, &clone, None);
     let open = |number: usize| match number {
         0 => open_git(&env, &clone),

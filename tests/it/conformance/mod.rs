@@ -65,7 +65,7 @@ macro_rules! conforms {
     };
 }
 
-conforms!(memory, git_local, git_over_files, git_over_http);
+conforms!(memory, git_local, git_reftable, git_sha256, git_over_files, git_over_http);
 
 fn with_clients(backend: &Backend, count: usize, check: impl FnOnce(&client::Team)) {
     let team = (backend.open)(count);

@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_coord::domain::time::Timestamp;
-use agent_coord::world::{CountedRandomness, Environment, SteppedClock, SystemRandomness, World};
+use agent_coord::world::{Clock, CountedRandomness, Environment, Randomness, SystemRandomness, World};
 use chrono::DateTime;
 use tempfile::TempDir;
 
+use super::clock::WallClock;
 use super::{Git, Ran};
 
 /// The folder, home and environment of one test.
@@ -107,6 +108,17 @@ impl TestEnv {
 
     /// Runs one command in this process, its clock standing at `now` and its randomness counted from `seed`.
     pub fn in_process(&self, directory: &Path, now: &str, seed: u64, line: &str) -> Ran {
+        let clock = WallClock::standing_at(instant(now));
+        self.in_world(directory, Box::new(clock), Box::new(CountedRandomness::from_seed(seed)), line)
+    }
+
+    /// Runs one command in this process as if it were `seconds_ago`; how a dead holder comes to be without waiting.
+    pub fn in_the_past(&self, directory: &Path, seconds_ago: i64, line: &str) -> Ran {
+        let clock = WallClock::late_by(seconds_ago);
+        self.in_world(directory, Box::new(clock), Box::new(SystemRandomness), line)
+    }
+
+    fn in_world(&self, directory: &Path, clock: Box<dyn Clock>, ids: Box<dyn Randomness>, line: &str) -> Ran {
         let (stdout, stderr) = (Captured::default(), Captured::default());
         let mut world = World {
             arguments: line.split_whitespace().map(Into::into).collect(),
@@ -116,19 +128,12 @@ impl TestEnv {
             stdout: Box::new(stdout.clone()),
             stderr: Box::new(stderr.clone()),
             colour: false,
-            clock: Box::new(SteppedClock::at(instant(now))),
-            ids: Box::new(CountedRandomness::from_seed(seed)),
+            clock,
+            ids,
         };
         let code = i32::from(agent_coord::run(&mut world));
         let root = self.root.to_string_lossy().into_owned();
         Ran { code, stdout: stdout.text(&root), stderr: stderr.text(&root) }
-    }
-
-    /// Runs one command in this process as if it were `seconds_ago`; how a dead holder comes to be without waiting.
-    pub fn in_the_past(&self, directory: &Path, seconds_ago: i64, line: &str) -> Ran {
-        let now = Timestamp::from(chrono::Utc::now()).plus_seconds(-seconds_ago);
-        let seed = u64::from_str_radix(&agent_coord::world::Randomness::hex(&SystemRandomness, 7), 16);
-        self.in_process(directory, &now.to_string(), seed.expect("hex is a number"), line)
     }
 }
 

@@ -42,9 +42,13 @@ impl<'a> Git<'a> {
         let mut command = self.env.program("git", directory);
         command.args(line.split_whitespace()).stdin(Stdio::piped());
         let mut child = command.spawn().expect("git runs");
-        child.stdin.take().expect("stdin is piped").write_all(input).expect("git reads its input");
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        let input = input.to_vec();
+        // Beside the reading below: git answers before it has read everything, and both pipes are short.
+        let feeder = std::thread::spawn(move || stdin.write_all(&input));
         let ran = Ran::of(&child.wait_with_output().expect("git ends"), &self.env.root().to_string_lossy());
         assert_eq!(ran.code, 0, "git {line} in {}\n{ran}", directory.display());
+        feeder.join().expect("feeding does not panic").expect("git reads its input");
         ran.stdout.trim().to_owned()
     }
 

@@ -1,5 +1,6 @@
 //! What the tests stand on: a clean environment, git repositories, remotes that misbehave, and races.
 
+pub mod clock;
 pub mod env;
 pub mod git;
 pub mod kill;
