@@ -83,7 +83,13 @@ impl App<'_> {
         let mut scope = Scope::of_records(candidates.iter().map(|candidate| candidate.path.clone()));
         let mut faults = Faults::new();
         let vital: Vec<RecordPath> = candidates.iter().take(1).map(|candidate| candidate.path.clone()).collect();
-        let mut snapshot = self.read_around(&mut scope, &mut faults, &vital, Freshness::Cached)?;
+        let mut snapshot = match self.read_around(&mut scope, &mut faults, &vital, Freshness::Cached) {
+            // A broken cache is mended by a fetch.
+            Err(_) if freshness == Freshness::Fetched => {
+                self.read_around(&mut scope, &mut faults, &vital, freshness)?
+            }
+            answer => answer?,
+        };
         loop {
             let missing: Vec<RecordPath> = status::holders(&snapshot, candidates)
                 .into_iter()

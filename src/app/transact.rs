@@ -83,12 +83,12 @@ impl App<'_> {
         let mut scope = step.reads.clone();
         let mut freshness = Freshness::Cached;
         let mut attempts = 0;
-        let mut snapshot = self.store.snapshot(&scope, freshness, &self.deadline)?;
+        let mut snapshot = self.read(&scope, &mut freshness)?;
         loop {
             let decision = match decide(&snapshot) {
                 Err(Halt::Read(path)) => {
                     scope.records.insert(path);
-                    snapshot = self.store.snapshot(&scope, freshness, &self.deadline)?;
+                    snapshot = self.read(&scope, &mut freshness)?;
                     continue;
                 }
                 Err(Halt::List(prefix)) => {
@@ -130,6 +130,17 @@ impl App<'_> {
                     };
                 }
             }
+        }
+    }
+
+    /// Reads `scope`; a cache that cannot be read is no reason to stop before the store itself was asked.
+    fn read(&self, scope: &Scope, freshness: &mut Freshness) -> Result<Snapshot, StoreError> {
+        match self.store.snapshot(scope, *freshness, &self.deadline) {
+            Err(_) if *freshness == Freshness::Cached => {
+                *freshness = Freshness::Fetched;
+                self.store.snapshot(scope, *freshness, &self.deadline)
+            }
+            answer => answer,
         }
     }
 

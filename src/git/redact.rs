@@ -17,10 +17,14 @@ pub fn redact(text: &str) -> String {
 fn redact_word(word: &str) -> String {
     if let Some((scheme, rest)) = word.split_once("://") {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        if let Some(at) = rest[..end].rfind('@') {
-            return format!("{scheme}://***@{}", &rest[at + 1..]);
-        }
-        return word.to_owned();
+        // What follows a colon is a port, or else a password that holds one of these characters itself.
+        let is_cut =
+            rest[..end].split_once(':').is_some_and(|(_, port)| port.bytes().any(|byte| !byte.is_ascii_digit()));
+        let end = if is_cut { rest.len() } else { end };
+        return match rest[..end].rfind('@') {
+            Some(at) => format!("{scheme}://***@{}", &rest[at + 1..]),
+            None => word.to_owned(),
+        };
     }
     match word.split_once('@') {
         Some((user, host))
@@ -47,5 +51,10 @@ mod tests {
         assert_eq!(redact("user:pass@host"), "***@host");
         assert_eq!(redact("git@github.com:o/r.git"), "git@github.com:o/r.git");
         assert_eq!(redact("https://a@b:c@h/x"), "https://***@h/x");
+        for unescaped in ["https://u:pa/ss@h/x", "https://u:p#ss@h/x", "https://u:p?s/s@h/x", "https://u:p@s/s@h/x"] {
+            assert_eq!(redact(unescaped), "https://***@h/x", "{unescaped}");
+        }
+        assert_eq!(redact("ssh://h:2222/a@b"), "ssh://h:2222/a@b");
+        assert_eq!(redact("https://[::1]:8080/x"), "https://[::1]:8080/x");
     }
 }

@@ -6,6 +6,7 @@
 
 mod architecture;
 mod batches;
+mod caches;
 mod concurrency;
 mod conformance;
 mod directory;

@@ -17,6 +17,7 @@
 //! | [`join`], [`sync`] | becoming shared; refreshing and restoring |
 
 pub mod about;
+mod broken;
 pub mod codec;
 pub mod fetch_times;
 pub mod join;

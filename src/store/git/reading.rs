@@ -13,8 +13,15 @@ use super::{GitStore, codec, fetch_times, objects};
 use crate::domain::path::{Family, Prefix, RecordPath};
 use crate::domain::record::{Annotations, Content, Stored, Version};
 use crate::domain::snapshot::{Freshness, Listing, Scope, Snapshot, StoreFacts};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreErrorKind};
 use crate::world::Deadline;
+
+/// Whether the cache could be compared with an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cache {
+    Readable,
+    Unreadable,
+}
 
 impl GitStore<'_> {
     pub(super) fn read_snapshot(
@@ -30,7 +37,7 @@ impl GitStore<'_> {
             None => freshness = Freshness::Fetched,
             Some(remote) if freshness == Freshness::Fetched => self.fetch(remote, &patterns, deadline)?,
             // A cache without store.json says nothing about what the remote holds.
-            Some(remote) if view.one(names::STORE)?.is_none() => {
+            Some(remote) if !matches!(view.one(names::STORE), Ok(Some(_))) => {
                 freshness = Freshness::Fetched;
                 self.fetch(remote, &patterns, deadline)?;
             }
@@ -40,7 +47,11 @@ impl GitStore<'_> {
         if self.remote.is_some() {
             store.fetched_at = fetch_times::of(&self.repository, &patterns);
         }
-        self.assemble(scope, &view, freshness, store, deadline)
+        let assembled = self.assemble(scope, &view, freshness, store, deadline);
+        assembled.map_err(|error| match (&self.remote, &error.hint) {
+            (Some(_), None) => error.with_hint("`agent-coord sync` mends the copy of the shared claims in this clone"),
+            _ => error,
+        })
     }
 
     fn assemble(
@@ -121,23 +132,38 @@ impl GitStore<'_> {
     }
 
     /// Fetches `patterns`, `store.json` and whatever a lost push left due, in one connection; checks that it is the
-    /// store this clone knows; and only then brings the cache up to date.
+    /// store this clone knows; and only then brings the cache up to date. A cache that is gone or broken is fetched whole:
+    /// once `store.json` is back, hooks take what is not there for free.
     pub(super) fn fetch(
         &self,
         remote: &Remote,
         patterns: &[String],
         deadline: &Deadline<'_>,
     ) -> Result<(), StoreError> {
+        let whole = [names::ROOT.to_owned()];
         let mut wanted = self.take_due();
         wanted.extend(patterns.iter().cloned());
         wanted.insert(names::STORE.to_owned());
-        let wanted: Vec<String> = wanted.into_iter().collect();
-        let answer = remote::fetch(&self.repository, remote, &wanted, deadline)?;
+        let wanted: Vec<String> =
+            if self.has_no_cache(deadline) { whole.to_vec() } else { wanted.into_iter().collect() };
+        let fetched = self.fetch_once(remote, &wanted, deadline);
+        let may_be_broken = match &fetched {
+            Ok(cache) => *cache == Cache::Unreadable,
+            Err(error) => matches!(error.kind, StoreErrorKind::Unreachable | StoreErrorKind::Broken),
+        };
+        if may_be_broken && self.drop_broken_cache(deadline) {
+            return self.fetch_once(remote, &whole, deadline).map(drop);
+        }
+        fetched.map(drop)
+    }
+
+    fn fetch_once(&self, remote: &Remote, wanted: &[String], deadline: &Deadline<'_>) -> Result<Cache, StoreError> {
+        let answer = remote::fetch(&self.repository, remote, wanted, deadline)?;
         self.check_identity(&answer, deadline)?;
-        self.fetched.remember(&wanted, &answer);
-        self.refresh_cache(&wanted, &answer, deadline);
-        fetch_times::note(&self.repository, &wanted, deadline.clock().now());
-        Ok(())
+        self.fetched.remember(wanted, &answer);
+        let cache = self.refresh_cache(wanted, &answer, deadline);
+        fetch_times::note(&self.repository, wanted, deadline.clock().now());
+        Ok(cache)
     }
 
     fn check_identity(&self, answer: &Refs, deadline: &Deadline<'_>) -> Result<(), StoreError> {
@@ -152,9 +178,9 @@ impl GitStore<'_> {
 
     /// Brings the cached refs in line with an answer, by compare-and-swap. A cache that could not be brought up to date
     /// costs the next command a retry, so a failure here is not reported.
-    pub(super) fn refresh_cache(&self, patterns: &[String], answer: &Refs, deadline: &Deadline<'_>) {
+    fn refresh_cache(&self, patterns: &[String], answer: &Refs, deadline: &Deadline<'_>) -> Cache {
+        let Ok(edits) = self.cache_edits(patterns, answer, deadline) else { return Cache::Unreadable };
         let attempt = || -> Result<(), StoreError> {
-            let edits = self.cache_edits(patterns, answer, deadline)?;
             if edits.is_empty() {
                 return Ok(());
             }
@@ -169,6 +195,7 @@ impl GitStore<'_> {
             Ok(())
         };
         let _ = attempt();
+        Cache::Readable
     }
 
     fn cache_edits(

@@ -7,7 +7,7 @@ use gix::ObjectId;
 use super::about::About;
 use super::join::{REFS_A_PUSH, count, readable};
 use super::names::{self, Name, ROOT, STORE};
-use super::refs::{self, RefEdit, Refs};
+use super::refs::{RefEdit, Refs};
 use super::remote::{self, Pushed, Remote};
 use super::{GitStore, codec, objects};
 use crate::domain::record::{Content, integer};
@@ -36,7 +36,7 @@ impl GitStore<'_> {
     /// When the remote cannot be read, or holds another store.
     pub fn sync(&self, deadline: &Deadline<'_>) -> Result<Option<Synced>, StoreError> {
         let Some(remote) = &self.remote else { return Ok(None) };
-        let before = refs::list(&self.repository, ROOT, deadline)?;
+        let before = self.list_cache(deadline)?;
         self.fetch(remote, &[ROOT.to_owned()], deadline)?;
         let after = self.view(deadline).list(ROOT)?;
         Ok(Some(Synced {
@@ -55,7 +55,7 @@ impl GitStore<'_> {
     /// When the remote still holds a store, or cannot be written.
     pub fn restore(&self, deadline: &Deadline<'_>) -> Result<Option<Synced>, StoreError> {
         let Some(remote) = &self.remote else { return Ok(None) };
-        let here = refs::list(&self.repository, ROOT, deadline)?;
+        let here = self.list_cache(deadline)?;
         let there = remote::fetch(&self.repository, remote, &[ROOT.to_owned()], deadline)?;
         if there.contains_key(STORE) {
             let message = format!("{} holds a coordination store; there is nothing to restore", remote.label());
